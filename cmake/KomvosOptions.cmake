@@ -1,0 +1,22 @@
+# Build options; all have a default that works.
+option(Komvos_ENABLE_MULTIGRID "Build packages/multigrid (needs MueLu and SuiteSparse's KLU)" ON)
+option(Komvos_ENABLE_PROGRAM "Build the program komvos (needs Belos, Galeri, Zoltan2, CLI11, nlohmann-json)" ON)
+option(Komvos_ENABLE_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
+option(Komvos_ENABLE_BENCHMARKS "Build the benchmarks under perf/" ${PROJECT_IS_TOP_LEVEL})
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(Komvos_CCACHE ccache)
+if(Komvos_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${Komvos_CCACHE}")
+endif()
+
+# Our own targets are compiled with warnings; Trilinos' headers are system headers and stay silent.
+function(komvos_set_warnings target)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU,Clang>:-Wall -Wextra>)
+endfunction()

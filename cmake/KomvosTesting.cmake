@@ -1,0 +1,29 @@
+# komvos_add_mpi_tests(<executable> RANKS 1 2 3 ... [ARGS ...] [LABELS ...] [TIMEOUT seconds])
+# Runs one test binary once per number of ranks. A rank that hangs is ended by the time limit.
+find_package(GTest REQUIRED)
+
+# As many ranks as a test asks for on as few cores as there are: oversubscription is the normal case here.
+set(KOMVOS_TEST_ENVIRONMENT
+    "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_hwloc_base_binding_policy=none;OMPI_MCA_btl_base_warn_component_unused=0"
+    CACHE INTERNAL "")
+
+function(komvos_mpi_command result ranks)
+  set(${result} ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS} ${ARGN} PARENT_SCOPE)
+endfunction()
+
+function(komvos_add_mpi_tests executable)
+  cmake_parse_arguments(test "" "TIMEOUT;NAME" "RANKS;ARGS;LABELS" ${ARGN})
+  if(NOT test_TIMEOUT)
+    set(test_TIMEOUT 300)
+  endif()
+  if(NOT test_NAME)
+    set(test_NAME ${executable})
+  endif()
+  foreach(ranks IN LISTS test_RANKS)
+    komvos_mpi_command(command ${ranks} $<TARGET_FILE:${executable}> ${test_ARGS})
+    add_test(NAME ${test_NAME}.np${ranks} COMMAND ${command})
+    set_tests_properties(${test_NAME}.np${ranks} PROPERTIES
+      PROCESSORS ${ranks} TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}"
+      ENVIRONMENT "${KOMVOS_TEST_ENVIRONMENT}")
+  endforeach()
+endfunction()

@@ -1,0 +1,324 @@
+#include "Komvos_Exchange.hpp"
+
+#include <Tpetra_Details_DefaultTypes.hpp>
+#include <algorithm>
+#include <complex>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_GatherKernels.hpp"
+#include "Komvos_MessageEngine.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_Settings.hpp"
+
+namespace Komvos {
+
+namespace {
+
+enum class Phase { idle, forward, reverse };
+
+std::string shape(std::size_t rows, std::size_t columns) {
+  return std::to_string(rows) + " x " + std::to_string(columns);
+}
+
+/// One direction of a plan: its schedule, index lists where they are needed, and its messages.
+template <class MemorySpace>
+struct Direction {
+  Impl::Schedule schedule;
+  Impl::DeviceGatherList<MemorySpace> initial, forward, finalOnNode, finalRest;
+  Impl::DeviceGatherList<Kokkos::HostSpace> forwardOnHost;  // where messages are staged through the host
+  Impl::MessageEngine engine;
+
+  Direction(Impl::Schedule made, std::shared_ptr<Impl::PrivateComm> comm, int firstTag, bool staged)
+      : schedule(std::move(made)),
+        initial(schedule.initial),
+        forward(staged ? Impl::GatherList{} : schedule.forward),
+        finalOnNode(schedule.finalOnNode),
+        finalRest(schedule.finalRest),
+        forwardOnHost(staged ? schedule.forward : Impl::GatherList{}),
+        engine(std::move(comm), firstTag, schedule) {}
+};
+
+/// A message buffer on the device, and its copy on the host where messages are staged.
+template <class Scalar, class ExecutionSpace>
+struct Buffer {
+  using Spaces = Impl::BufferSpace<ExecutionSpace>;
+  Kokkos::View<Scalar*, typename Spaces::type> device;
+  Kokkos::View<Scalar*, typename Spaces::pinned> host;
+
+  void allocate(std::size_t size, bool staged) {
+    using Kokkos::view_alloc;
+    using Kokkos::WithoutInitializing;
+    device = decltype(device)(view_alloc("Komvos::Exchange::buffer", WithoutInitializing), size);
+    host = decltype(host)(view_alloc("Komvos::Exchange::stagedBuffer", WithoutInitializing), staged ? size : 0);
+  }
+  Scalar* forMpi(bool staged) const { return staged ? host.data() : device.data(); }
+};
+
+}  // namespace
+
+template <class Scalar, class Device>
+struct Exchange<Scalar, Device>::State {
+  using MemorySpace = typename Impl::BufferSpace<execution_space>::type;
+  using Run = Direction<MemorySpace>;
+  using InBuffer = Impl::BufferAccess<Scalar>;
+
+  State(MPI_Comm parent, std::shared_ptr<const ExchangePlan> madePlan, int columnsToAllocate)
+      : plan(std::move(madePlan)),
+        comm(Impl::PrivateComm::of(parent)),
+        firstTag(comm->takeTags(2 * plan->numStages)),
+        staged(!Impl::hostCanAccessBuffers<execution_space>() && !gpuAwareMpi()) {
+    allocate(std::max(1, columnsToAllocate));
+  }
+
+  /// The directions are made when they are first used; that communicates nothing.
+  Run& run(Phase which) {
+    std::unique_ptr<Run>& made = which == Phase::forward ? forwardRun : reverseRun;
+    if (!made) {
+      const bool forward = which == Phase::forward;
+      made = std::make_unique<Run>(forward ? Impl::forwardSchedule(*plan) : Impl::reverseSchedule(*plan), comm,
+                                   firstTag + (forward ? 0 : plan->numStages), staged);
+    }
+    return *made;
+  }
+
+  void allocate(int numColumns) {
+    for (Run* made : {forwardRun.get(), reverseRun.get()}) {
+      if (made != nullptr) {
+        made->engine.unbind();
+      }
+    }
+    allocatedColumns = numColumns;
+    outbound.allocate(static_cast<std::size_t>(plan->sendLength()) * numColumns, staged);
+    inbound.allocate(static_cast<std::size_t>(plan->receiveLength()) * numColumns, staged);
+  }
+
+  // What a forward exchange sends from, a reverse one receives into.
+  Buffer<Scalar, execution_space>& sendBuffer() { return phase == Phase::forward ? outbound : inbound; }
+  Buffer<Scalar, execution_space>& receiveBuffer() { return phase == Phase::forward ? inbound : outbound; }
+
+  void begin(const execution_space& space, Phase which, const const_view& vector) {
+    if (phase != Phase::idle) {
+      throw Error("Exchange::begin: another exchange is in flight (rank " + std::to_string(plan->rank) + ")");
+    }
+    const int length = which == Phase::forward ? plan->numOwned : plan->numTarget;
+    if (static_cast<int>(vector.extent(0)) != length || vector.extent(1) == 0) {
+      abandon(which);
+      throw PlanMismatch("Exchange::begin: the vector is " + shape(vector.extent(0), vector.extent(1)) +
+                         ", the plan expects " + std::to_string(length) + " rows and at least one column (rank " +
+                         std::to_string(plan->rank) + ")");
+    }
+    start(which, static_cast<int>(vector.extent(1)));
+    Run& current = run(which);
+    Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
+    current.engine.startReceives();
+    const Impl::VectorAccess<const Scalar> source{vector.data(), vector.stride_1()};
+    Impl::gather<Scalar>(space, "Komvos::Exchange::pack", current.initial, 0, current.initial.rows,
+                         InBuffer{sendBuffer().device.data(), columns}, source, columns, false);
+    if (staged) {
+      Kokkos::deep_copy(space, sendBuffer().host, sendBuffer().device);
+    }
+    Impl::fence(space, "Komvos::Exchange::begin: packed before send");
+    current.engine.startReadySends();
+  }
+
+  void start(Phase which, int numColumns) {
+    if (numColumns > allocatedColumns) {
+      allocate(numColumns);
+    }
+    phase = which;
+    columns = numColumns;
+    run(which).engine.bind(sendBuffer().forMpi(staged), receiveBuffer().forMpi(staged),
+                           static_cast<int>(sizeof(Scalar)) * columns);
+  }
+
+  void abandon(Phase which) {
+    start(which, 1);
+    run(which).engine.abandon();
+    phase = Phase::idle;
+  }
+
+  /// Packs and starts the sends whose last input has arrived.
+  void forwardReady(const execution_space& space) {
+    Run& current = run(phase);
+    const bool add = current.schedule.forwardAdds;
+    for (int send = current.engine.popReady(); send >= 0; send = current.engine.popReady()) {
+      const int first = current.schedule.forwardOffset[send];
+      const int last = current.schedule.forwardOffset[send + 1];
+      if (staged) {
+        Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), "Komvos::Exchange::forwardOnHost", current.forwardOnHost,
+                             first, last, InBuffer{sendBuffer().host.data(), columns},
+                             InBuffer{receiveBuffer().host.data(), columns}, columns, add);
+      } else {
+        Impl::gather<Scalar>(space, "Komvos::Exchange::forward", current.forward, first, last,
+                             InBuffer{sendBuffer().device.data(), columns},
+                             InBuffer{receiveBuffer().device.data(), columns}, columns, add);
+        Impl::fence(space, "Komvos::Exchange::forward: packed before send");
+      }
+      current.engine.startSend(send);
+    }
+  }
+
+  void requirePhase(const char* caller, Phase expected) const {
+    if (phase != expected) {
+      throw Error(std::string("Exchange::") + caller + ": no exchange was begun in this direction (rank " +
+                  std::to_string(plan->rank) + ")");
+    }
+  }
+
+  /// Waits for all messages.
+  void complete(const execution_space& space) {
+    Run& current = run(phase);
+    while (current.engine.forwardsPending()) {
+      current.engine.poll(true);
+      forwardReady(space);
+    }
+    current.engine.waitForAll();
+    current.engine.finish();
+  }
+
+  void unpack(const execution_space& space, const Impl::DeviceGatherList<MemorySpace>& list, const view& vector, bool add) {
+    Impl::gather<Scalar>(space, "Komvos::Exchange::unpack", list, 0, list.rows,
+                         Impl::VectorAccess<Scalar>{vector.data(), vector.stride_1()},
+                         InBuffer{receiveBuffer().device.data(), columns}, columns, add);
+  }
+
+  void requireShape(const char* caller, const view& vector, int length) const {
+    if (static_cast<int>(vector.extent(0)) != length || static_cast<int>(vector.extent(1)) != columns) {
+      throw PlanMismatch(std::string("Exchange::") + caller + ": the vector is " +
+                         shape(vector.extent(0), vector.extent(1)) + ", this exchange needs " + shape(length, columns) +
+                         " (rank " + std::to_string(plan->rank) + ")");
+    }
+  }
+
+  /// Marks the exchange as over, also when an exception passes.
+  struct Idle {
+    State& state;
+    ~Idle() {
+      state.phase = Phase::idle;
+      state.onNodeFinished = false;
+    }
+  };
+
+  void end(const execution_space& space, Phase which, const view& vector, bool add) {
+    requirePhase("end", which);
+    const Idle afterwards{*this};
+    complete(space);
+    Run& current = run(which);
+    if (staged) {
+      Kokkos::deep_copy(space, receiveBuffer().device, receiveBuffer().host);
+    }
+    requireShape("end", vector, which == Phase::forward ? plan->numTarget : plan->numOwned);
+    if (!onNodeFinished) {
+      unpack(space, current.finalOnNode, vector, add);
+    }
+    unpack(space, current.finalRest, vector, add);
+  }
+
+  std::shared_ptr<const ExchangePlan> plan;
+  std::shared_ptr<Impl::PrivateComm> comm;
+  int firstTag;
+  bool staged;
+  Buffer<Scalar, execution_space> outbound;
+  Buffer<Scalar, execution_space> inbound;
+  std::unique_ptr<Run> forwardRun;
+  std::unique_ptr<Run> reverseRun;
+  int allocatedColumns = 0;
+  int columns = 0;
+  Phase phase = Phase::idle;
+  bool onNodeFinished = false;
+};
+
+template <class Scalar, class Device>
+Exchange<Scalar, Device>::Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns)
+    : state_(std::make_unique<State>(comm, std::move(plan), maxColumns)) {}
+
+template <class Scalar, class Device>
+Exchange<Scalar, Device>::~Exchange() = default;
+template <class Scalar, class Device>
+Exchange<Scalar, Device>::Exchange(Exchange&&) noexcept = default;
+template <class Scalar, class Device>
+Exchange<Scalar, Device>& Exchange<Scalar, Device>::operator=(Exchange&&) noexcept = default;
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned) {
+  state_->begin(space, Phase::forward, owned);
+}
+
+template <class Scalar, class Device>
+bool Exchange<Scalar, Device>::progress() {
+  if (state_->phase == Phase::idle) {
+    return true;
+  }
+  Impl::MessageEngine& engine = state_->run(state_->phase).engine;
+  engine.poll(false);
+  state_->forwardReady(execution_space());
+  return engine.receivesDone();
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const view& ghosts, Combine combine) {
+  State& state = *state_;
+  state.requirePhase("finishOnNode", Phase::forward);
+  auto& run = state.run(Phase::forward);
+  if (state.staged || state.onNodeFinished) {
+    return;
+  }
+  while (!run.engine.onNodeReceivesDone()) {
+    run.engine.poll(true);
+    state.forwardReady(space);
+  }
+  state.requireShape("finishOnNode", ghosts, state.plan->numTarget);
+  state.unpack(space, run.finalOnNode, ghosts, combine == Combine::add);
+  state.onNodeFinished = true;
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::end(const execution_space& space, const view& ghosts, Combine combine) {
+  state_->end(space, Phase::forward, ghosts, combine == Combine::add);
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::forward(const execution_space& space, const const_view& owned, const view& ghosts,
+                                       Combine combine) {
+  begin(space, owned);
+  end(space, ghosts, combine);
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::beginReverse(const execution_space& space, const const_view& ghosts) {
+  state_->begin(space, Phase::reverse, ghosts);
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::endReverse(const execution_space& space, const view& owned) {
+  state_->end(space, Phase::reverse, owned, true);
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::reverse(const execution_space& space, const const_view& ghosts, const view& owned) {
+  beginReverse(space, ghosts);
+  endReverse(space, owned);
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::abandonForward() {
+  state_->abandon(Phase::forward);
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::abandonReverse() {
+  state_->abandon(Phase::reverse);
+}
+
+template <class Scalar, class Device>
+const ExchangePlan& Exchange<Scalar, Device>::plan() const {
+  return *state_->plan;
+}
+
+using DefaultDevice = Tpetra::Details::DefaultTypes::node_type::device_type;
+template class Exchange<double, DefaultDevice>;
+template class Exchange<float, DefaultDevice>;
+template class Exchange<int, DefaultDevice>;
+template class Exchange<long long, DefaultDevice>;
+
+}  // namespace Komvos

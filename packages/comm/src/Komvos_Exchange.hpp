@@ -1,0 +1,92 @@
+/// \file Komvos_Exchange.hpp
+/// A plan with buffers and MPI requests, ready to run many times.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "Komvos_ExchangePlan.hpp"
+#include "Komvos_KokkosShim.hpp"
+
+namespace Komvos {
+
+/// What happens to a target entry when its value arrives.
+enum class Combine { insert, add };
+
+/// Fills ghost entries along one immutable plan, and sums them back. At most one exchange is in flight, in one
+/// direction. Movable, not copyable.
+///
+/// Message-driven: all receives of all stages are posted first (persistent requests on our buffers), then the first
+/// sends; each later message is packed and started the moment the last value it carries has arrived. Once a number of
+/// columns has been used, another exchange with it allocates nothing.
+///
+/// Vectors are Kokkos views [length x columns], columns contiguous. With an execution space whose memory the host
+/// cannot reach, messages go through pinned host memory unless gpuAwareMpi() says otherwise.
+///
+/// Least traffic of a forward exchange, a value of s bytes: each sent value is read and written once (2 s and a
+/// 4-byte index), each needed value likewise, and a value that travels on once more.
+///
+/// \tparam Scalar double, float, int, long long; std::complex types where Tpetra has them
+/// \tparam Device Kokkos::Device of the vectors, as Tpetra's
+template <class Scalar, class Device>
+class Exchange {
+ public:
+  using execution_space = typename Device::execution_space;
+  using const_view =
+      Kokkos::View<const Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  using view = Kokkos::View<Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+
+  /// Allocates for `maxColumns` columns; more are allocated when they are first used.
+  /// \param comm the communicator the plan was built on
+  /// \note Collective on `comm`.
+  Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 1);
+  ~Exchange();
+  Exchange(Exchange&&) noexcept;
+  Exchange& operator=(Exchange&&) noexcept;
+
+  /// Packs on `space` and starts all messages that have no predecessor.
+  /// \param owned [plan.numOwned x k]; reusable on return
+  /// \note Collective on the plan's ranks, with the same k.
+  /// \throws PlanMismatch here, and from end() on every rank that would have got values from here, if `owned` has
+  /// another shape; no rank hangs.
+  void begin(const execution_space& space, const const_view& owned);
+
+  /// Lets messages travel on; call it now and then between begin and end. \return true once all values have arrived.
+  bool progress();
+
+  /// Waits for values that come straight from this node and writes them, so that rows that need no others can be
+  /// computed before end(). Does nothing when messages are staged through the host.
+  void finishOnNode(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);
+
+  /// Waits for the rest and writes it.
+  /// \param ghosts [plan.numTarget x k]; ready on `space`, not yet on the host. Entries that the plan does not fill
+  ///        are left alone.
+  void end(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);
+
+  /// begin and end.
+  void forward(const execution_space& space, const const_view& owned, const view& ghosts,
+               Combine combine = Combine::insert);
+
+  /// The reverse direction: starts sending ghost values back towards their owners, summed at every hop.
+  /// \param ghosts [plan.numTarget x k]; reusable on return
+  void beginReverse(const execution_space& space, const const_view& ghosts);
+  /// Adds what arrives. Bit-reproducible: every sum has an order fixed by the plan.
+  /// \param owned [plan.numOwned x k]
+  void endReverse(const execution_space& space, const view& owned);
+  /// beginReverse and endReverse.
+  void reverse(const execution_space& space, const const_view& ghosts, const view& owned);
+
+  /// Lets the partners of an exchange that this rank cannot take part in finish, with an error, instead of waiting
+  /// for ever. For callers that check their arguments themselves.
+  void abandonForward();
+  void abandonReverse();
+
+  const ExchangePlan& plan() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace Komvos

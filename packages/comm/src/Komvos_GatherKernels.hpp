@@ -1,0 +1,113 @@
+/// \file Komvos_GatherKernels.hpp
+/// The pack, forward and unpack kernel: rows of a GatherList, from a vector or a buffer, to a vector or a buffer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "Komvos_Exchange.hpp"
+#include "Komvos_Schedule.hpp"
+
+namespace Komvos::Impl {
+
+/// A GatherList on a device.
+template <class MemorySpace>
+struct DeviceGatherList {
+  using index_view = Kokkos::View<const int*, MemorySpace>;
+  index_view to, offset, from;
+  int rows = 0;
+  bool toIsRow = false;  ///< to[i] == i for all rows: it need not be read
+
+  DeviceGatherList() = default;
+  explicit DeviceGatherList(const GatherList& list)
+      : to(copy(list.to)), offset(copy(list.offset)), from(copy(list.from)), rows(list.size()), toIsRow(true) {
+    for (int i = 0; i < rows; ++i) {
+      toIsRow = toIsRow && list.to[i] == i;
+    }
+  }
+
+ private:
+  static index_view copy(const std::vector<int>& values) {
+    Kokkos::View<int*, MemorySpace> device(Kokkos::view_alloc("Komvos::GatherList", Kokkos::WithoutInitializing),
+                                          values.size());
+    Kokkos::deep_copy(device, Kokkos::View<const int*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
+                                  values.data(), values.size()));
+    return device;
+  }
+};
+
+/// Position p, column j of a message buffer: a message of k columns is one contiguous piece.
+template <class Scalar>
+struct BufferAccess {
+  Scalar* data;
+  int columns;
+  KOKKOS_INLINE_FUNCTION Scalar& operator()(int position, int column) const {
+    return data[static_cast<std::size_t>(position) * columns + column];
+  }
+};
+
+/// Entry i, column j of a vector.
+template <class Scalar>
+struct VectorAccess {
+  Scalar* data;
+  std::size_t stride;
+  KOKKOS_INLINE_FUNCTION Scalar& operator()(int entry, int column) const {
+    return data[entry + static_cast<std::size_t>(column) * stride];
+  }
+};
+
+template <class Scalar, class Target, class Source, class MemorySpace>
+struct GatherRows {
+  DeviceGatherList<MemorySpace> list;
+  Target target;
+  Source source;
+  int columns;
+  int firstRow;
+  bool add;
+
+  KOKKOS_INLINE_FUNCTION Scalar value(int row, int column) const {
+    if (list.offset.extent(0) == 0) {
+      return source(list.from(row), column);
+    }
+    Scalar sum{};
+    for (int j = list.offset(row); j < list.offset(row + 1); ++j) {
+      sum += source(list.from(j), column);
+    }
+    return sum;
+  }
+
+  KOKKOS_INLINE_FUNCTION void operator()(int index) const {
+    const int row = firstRow + index;
+    const int to = list.toIsRow ? row : list.to(row);
+    for (int column = 0; column < columns; ++column) {
+      const Scalar v = value(row, column);
+      if (add) {
+        target(to, column) += v;
+      } else {
+        target(to, column) = v;
+      }
+    }
+  }
+};
+
+/// Rows [first, last) of `list`. On host memory small lists run in a plain loop: starting threads costs more.
+template <class Scalar, class ExecutionSpace, class MemorySpace, class Target, class Source>
+void gather(const ExecutionSpace& space, const char* label, const DeviceGatherList<MemorySpace>& list, int first, int last,
+            const Target& target, const Source& source, int columns, bool add) {
+  if (first == last) {
+    return;
+  }
+  const GatherRows<Scalar, Target, Source, MemorySpace> rows{list, target, source, columns, first, add};
+  constexpr int smallOnHost = 4096;  // values; about what a thread copies while others are woken up
+  if constexpr (hostCanAccessBuffers<ExecutionSpace>()) {
+    if (static_cast<long>(last - first) * columns <= smallOnHost) {
+      for (int i = 0; i < last - first; ++i) {
+        rows(i);
+      }
+      return;
+    }
+  }
+  Kokkos::parallel_for(label, Kokkos::RangePolicy<ExecutionSpace>(space, 0, last - first), rows);
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,51 @@
+/// \file Komvos_KokkosShim.hpp
+/// What differs between Kokkos versions and back ends, in one place.
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <type_traits>
+
+namespace Komvos::Impl {
+
+/// Where our own large arrays for an execution space live: plain device memory, never managed memory.
+template <class ExecutionSpace>
+struct BufferSpace {
+  using type = typename ExecutionSpace::memory_space;
+  using pinned = Kokkos::HostSpace;
+};
+
+#ifdef KOKKOS_ENABLE_CUDA
+template <>
+struct BufferSpace<Kokkos::Cuda> {
+  using type = Kokkos::CudaSpace;
+  using pinned = Kokkos::CudaHostPinnedSpace;
+};
+#endif
+
+#ifdef KOKKOS_ENABLE_HIP
+template <>
+struct BufferSpace<Kokkos::Experimental::HIP> {
+  using type = Kokkos::Experimental::HIPSpace;
+  using pinned = Kokkos::Experimental::HIPHostPinnedSpace;
+};
+#endif
+
+/// Whether host code may read and write the buffers of this execution space.
+template <class ExecutionSpace>
+constexpr bool hostCanAccessBuffers() {
+  return Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename BufferSpace<ExecutionSpace>::type>::accessible;
+}
+
+/// Fences one execution space, with a label that says why (labels are new in Kokkos 3.5).
+template <class ExecutionSpace>
+void fence(const ExecutionSpace& space, const char* why) {
+#if defined(KOKKOS_VERSION) && KOKKOS_VERSION >= 30500
+  space.fence(why);
+#else
+  static_cast<void>(why);
+  space.fence();
+#endif
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,88 @@
+/// \file Komvos_MessageEngine.hpp
+/// Runs the messages of a schedule: persistent requests, receives first, each send as soon as its inputs are there.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_Schedule.hpp"
+
+namespace Komvos::Impl {
+
+/// The MPI side of an exchange; knows neither scalars nor memory spaces.
+///
+/// Order of calls: startReceives, (pack what has no predecessor), startReadySends, then poll / popReady / startSend
+/// until receivesDone, then finish. All receives are posted to user buffers before any message leaves this rank, so
+/// the time of a message does not depend on what MPI buffers.
+///
+/// A rank that cannot take part calls abandon() instead: it sends an empty message in place of each planned one. A
+/// rank that receives one passes it on, so that every rank downstream finishes and throws, and none waits for ever.
+class MessageEngine {
+ public:
+  MessageEngine(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule);
+  ~MessageEngine();
+  MessageEngine(const MessageEngine&) = delete;
+  MessageEngine& operator=(const MessageEngine&) = delete;
+
+  /// Selects the requests for these buffers, created on first use. Position p of a buffer is at p * bytesPerValue.
+  void bind(const void* sendBuffer, void* receiveBuffer, int bytesPerValue);
+  /// Frees all requests: the buffers are about to go.
+  void unbind();
+
+  void startReceives();
+  /// Starts all sends that wait for nothing.
+  void startReadySends();
+  /// Looks for completed receives. \param wait blocks until at least one completes, if any is outstanding.
+  void poll(bool wait);
+  /// Blocks until every receive is complete. Only when no send waits for one: !forwardsPending().
+  void waitForAll();
+  /// A send whose inputs are all there, or -1.
+  int popReady();
+  void startSend(int send);
+  /// \return whether every receive is complete; sends may still be waiting in popReady().
+  bool receivesDone() const { return outstandingReceives_ == 0; }
+  bool onNodeReceivesDone() const { return outstandingOnNode_ == 0; }
+  /// True while a send waits for a receive: poll() now and then keeps values travelling.
+  bool forwardsPending() const { return startedSends_ < static_cast<int>(schedule_.sends.size()); }
+  /// Completes all sends. \throws PlanMismatch if the exchange was abandoned somewhere or a message had a wrong size.
+  void finish();
+  /// Takes part in this exchange without values, so that no other rank hangs. Call before startReceives.
+  void abandon();
+
+ private:
+  struct Binding {
+    const void* sendBuffer;
+    const void* receiveBuffer;
+    int bytesPerValue;
+    MPI_Datatype type;
+    std::vector<MPI_Request> sends;
+    std::vector<MPI_Request> receives;
+  };
+
+  void resetCounts();
+  void complete(int receive, const MPI_Status& status, bool checkError);
+  void sendNothing(int send);
+  void fail(const std::string& text);
+
+  std::shared_ptr<PrivateComm> comm_;
+  int firstTag_;
+  const Schedule& schedule_;
+  std::vector<Binding> bindings_;
+  Binding* now_ = nullptr;
+  std::vector<int> waitingFor_;  // per send
+  std::vector<int> ready_;       // stack of sends to pack and start
+  std::vector<bool> received_;   // per receive
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+  int outstandingReceives_ = 0;
+  int outstandingOnNode_ = 0;
+  int startedSends_ = 0;
+  std::string failure_;
+  std::vector<MPI_Request> emptySends_;
+};
+
+}  // namespace Komvos::Impl

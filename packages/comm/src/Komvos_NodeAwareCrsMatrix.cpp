@@ -1,0 +1,314 @@
+#include "Komvos_NodeAwareCrsMatrix.hpp"
+
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <algorithm>
+#include <vector>
+
+#include "Komvos_CrsRowKernels.hpp"
+#include "Komvos_Error.hpp"
+
+namespace Komvos {
+
+namespace {
+
+/// Copies owned values that sit elsewhere in the column map into the ghost array.
+template <class Scalar, class IndexView>
+struct CopyPermuted {
+  Impl::VectorAccess<Scalar> ghosts;
+  Impl::VectorAccess<const Scalar> owned;
+  IndexView to, from;
+  int columns;
+  KOKKOS_INLINE_FUNCTION void operator()(int i) const {
+    for (int j = 0; j < columns; ++j) {
+      ghosts(to(i), j) = owned(from(i), j);
+    }
+  }
+};
+
+}  // namespace
+
+template <class Scalar, class LO, class GO, class Node>
+struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
+  using execution_space = typename Node::device_type::execution_space;
+  using memory_space = typename Impl::BufferSpace<execution_space>::type;
+  using RowList = Kokkos::View<int*, memory_space>;
+  using exchange_type = Exchange<Scalar, typename Node::device_type>;
+  using ghost_view = typename exchange_type::view;
+  using local_matrix_type = typename crs_matrix_type::local_matrix_device_type;
+
+  std::unique_ptr<halo_type> import;
+  std::unique_ptr<halo_type> exporter;
+  int numSame = 0;
+  int numGhosts = 0;
+  int numPermuted = 0;
+  RowList rowsOf[3];  // by class, see ClassifyRows
+  int progressRows = 0;
+
+  // Work space, kept between applies.
+  mutable Kokkos::View<Scalar*, memory_space> ghosts;
+  mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY;
+
+  void classify(const local_matrix_type& matrix);
+  ghost_view ghostView(int columns) const;
+  void multiply(const local_matrix_type& matrix, int rowClass, const typename exchange_type::const_view& x,
+                const ghost_view& g, const typename exchange_type::const_view& b, const typename exchange_type::view& y,
+                Scalar alpha, Scalar beta, exchange_type* running) const;
+  void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
+                 Scalar alpha, Scalar beta) const;
+};
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matrix_type& matrix) {
+  std::vector<int> classes(numGhosts, 1);
+  if (import) {
+    for (const ExchangePlan::Delivery& delivery : import->plan().deliveries) {
+      classes[delivery.target] = delivery.onNode ? 1 : 2;
+    }
+  }
+  Kokkos::View<int*, memory_space> ghostClass("Komvos::NodeAwareCrsMatrix::ghostClass", numGhosts);
+  Kokkos::deep_copy(ghostClass, Kokkos::View<const int*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
+                                    classes.data(), classes.size()));
+  const int numRows = matrix.numRows();
+  using RowClass = Kokkos::View<int*, memory_space>;
+  const RowClass rowClass("Komvos::NodeAwareCrsMatrix::rowClass", numRows);
+  const Kokkos::RangePolicy<execution_space> allRows(0, numRows);
+  using Graph = typename local_matrix_type::StaticCrsGraphType;
+  using Classify = Impl::ClassifyRows<Kokkos::View<int*, memory_space>, typename Graph::row_map_type,
+                                      typename Graph::entries_type, RowClass>;
+  Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::classifyRows", allRows,
+                       Classify{ghostClass, matrix.graph.row_map, matrix.graph.entries, rowClass, numSame});
+  for (int c = 0; c < 3; ++c) {
+    int count = 0;
+    Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countRows", allRows, Impl::CountRows<RowClass>{rowClass, c}, count);
+    rowsOf[c] = RowList(Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::rows", Kokkos::WithoutInitializing), count);
+    Kokkos::parallel_scan("Komvos::NodeAwareCrsMatrix::compactRows", allRows,
+                          Impl::CompactRows<RowClass, RowList>{rowClass, rowsOf[c], c});
+  }
+  Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: row lists are complete");
+  // On the host, messages get a chance to travel on after this many rows: some tens of microseconds.
+  const std::size_t entries = matrix.nnz();
+  const std::size_t entriesBetween = 32768;
+  progressRows = static_cast<int>(std::max<std::size_t>(64, entriesBetween * std::max(1, numRows) / std::max<std::size_t>(1, entries)));
+}
+
+template <class Scalar, class LO, class GO, class Node>
+auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::ghostView(int columns) const -> ghost_view {
+  const std::size_t size = static_cast<std::size_t>(numGhosts) * columns;
+  if (ghosts.extent(0) < size) {
+    ghosts = Kokkos::View<Scalar*, memory_space>("Komvos::NodeAwareCrsMatrix::ghosts", size);
+  }
+  return ghost_view(ghosts.data(), numGhosts, columns);
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const local_matrix_type& matrix, int rowClass,
+                                                               const typename exchange_type::const_view& x,
+                                                               const ghost_view& g,
+                                                               const typename exchange_type::const_view& b,
+                                                               const typename exchange_type::view& y, Scalar alpha,
+                                                               Scalar beta, exchange_type* running) const {
+  const RowList& rows = rowsOf[rowClass];
+  const int numRows = static_cast<int>(rows.extent(0));
+  const int columns = static_cast<int>(x.extent(1));
+  const bool onHost = Impl::hostCanAccessBuffers<execution_space>();
+  const int step = running != nullptr && onHost ? progressRows : std::max(1, numRows);
+  const auto launch = [&](auto width, int firstRow, int lastRow, int firstColumn) {
+    using Kernel = Impl::MultiplyRows<Scalar, local_matrix_type, RowList, decltype(width)::value>;
+    const Kernel kernel{matrix,
+                        rows,
+                        {x.data(), x.stride_1()},
+                        {g.data(), g.stride_1()},
+                        {b.data(), b.stride_1()},
+                        {y.data(), y.stride_1()},
+                        alpha,
+                        beta,
+                        firstRow,
+                        firstColumn,
+                        numSame};
+    Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::multiplyRows",
+                         Kokkos::RangePolicy<execution_space>(0, lastRow - firstRow), kernel);
+  };
+  for (int first = 0; first < numRows; first += step) {
+    const int last = std::min(numRows, first + step);
+    int column = 0;
+    for (; column + 4 <= columns; column += 4) {
+      launch(std::integral_constant<int, 4>(), first, last, column);
+    }
+    for (; column < columns; ++column) {
+      launch(std::integral_constant<int, 1>(), first, last, column);
+    }
+    if (running != nullptr) {
+      running->progress();
+    }
+  }
+}
+
+/// Y = beta B + alpha A X over the row map.
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix_type& A, const multivector_type& X,
+                                                                const multivector_type& B, multivector_type& Y,
+                                                                Scalar alpha, Scalar beta) const {
+  const execution_space space;
+  const auto x = X.getLocalViewDevice(Tpetra::Access::ReadOnly);
+  const auto y = Y.getLocalViewDevice(Tpetra::Access::ReadWrite);
+  const bool same = &B == &Y;
+  const typename exchange_type::const_view b = same ? typename exchange_type::const_view(y)
+                                                    : typename exchange_type::const_view(B.getLocalViewDevice(Tpetra::Access::ReadOnly));
+  const local_matrix_type matrix = A.getLocalMatrixDevice();
+  const int columns = static_cast<int>(x.extent(1));
+  const ghost_view g = ghostView(columns);
+  if (!import) {
+    multiply(matrix, 0, x, g, b, y, alpha, beta, nullptr);
+    return;
+  }
+  exchange_type& run = import->template exchange<Scalar>();
+  run.begin(space, x);
+  if (numPermuted > 0) {
+    using Copy = CopyPermuted<Scalar, typename halo_type::index_view>;
+    Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::permute", Kokkos::RangePolicy<execution_space>(space, 0, numPermuted),
+                         Copy{{g.data(), g.stride_1()}, {x.data(), x.stride_1()}, import->permuteTo(), import->permuteFrom(), columns});
+  }
+  multiply(matrix, 0, x, g, b, y, alpha, beta, &run);
+  run.finishOnNode(space, g);
+  multiply(matrix, 1, x, g, b, y, alpha, beta, &run);
+  run.end(space, g);
+  multiply(matrix, 2, x, g, b, y, alpha, beta, nullptr);
+}
+
+template <class Scalar, class LO, class GO, class Node>
+NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_type& matrix, const ExchangeOptions& options)
+    : crs_matrix_type(matrix), state_(std::make_unique<State>()) {
+  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
+  agreeOnError(comm, matrix.isFillComplete() ? "" : "NodeAwareCrsMatrix: the matrix is not fill complete");
+  // The base class shares its work vectors with the original; two matrices in use at once need their own.
+  this->importMV_ = Teuchos::null;
+  this->exportMV_ = Teuchos::null;
+  const auto graph = this->getCrsGraph();
+  State& state = *state_;
+  const int numColumns = static_cast<int>(Impl::localLength(*graph->getColMap()));
+  state.numSame = numColumns;
+  if (!graph->getImporter().is_null()) {
+    state.import = std::make_unique<halo_type>(*graph->getImporter(), options);
+    state.numSame = state.import->numSame();
+    state.numPermuted = static_cast<int>(state.import->permuteTo().extent(0));
+  }
+  if (!graph->getExporter().is_null()) {
+    state.exporter = std::make_unique<halo_type>(*graph->getExporter(), options);
+  }
+  state.numGhosts = numColumns - state.numSame;
+  state.classify(this->getLocalMatrixDevice());
+}
+
+template <class Scalar, class LO, class GO, class Node>
+NodeAwareCrsMatrix<Scalar, LO, GO, Node>::~NodeAwareCrsMatrix() = default;
+
+namespace {
+
+/// A work vector over `map`, made anew only when map or width change.
+template <class MultiVector, class Map>
+MultiVector& workVector(Teuchos::RCP<MultiVector>& kept, const Teuchos::RCP<const Map>& map, std::size_t columns) {
+  if (kept.is_null() || kept->getNumVectors() != columns || kept->getMap().get() != map.get()) {
+    kept = Teuchos::rcp(new MultiVector(map, columns));
+  }
+  return *kept;
+}
+
+template <class MultiVector>
+bool overlap(const MultiVector& a, const MultiVector& b) {
+  if (!a.isConstantStride() || !b.isConstantStride()) {
+    return true;  // made into contiguous copies anyway
+  }
+  const auto x = a.getLocalViewDevice(Tpetra::Access::ReadOnly);
+  const auto y = b.getLocalViewDevice(Tpetra::Access::ReadOnly);
+  return x.data() + x.span() > y.data() && y.data() + y.span() > x.data();
+}
+
+}  // namespace
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode,
+                                                     Scalar alpha, Scalar beta) const {
+  const State& state = *state_;
+  const std::size_t columns = X.getNumVectors();
+  if (columns != Y.getNumVectors()) {
+    throw PlanMismatch("NodeAwareCrsMatrix::apply: X has " + std::to_string(columns) + " columns, Y has " +
+                       std::to_string(Y.getNumVectors()));
+  }
+  if (!Y.isConstantStride() || overlap(X, Y)) {
+    multivector_type& contiguousX = workVector(state.copyOfX, X.getMap(), columns);
+    multivector_type& contiguousY = workVector(state.copyOfY, Y.getMap(), columns);
+    Tpetra::deep_copy(contiguousX, X);
+    Tpetra::deep_copy(contiguousY, Y);
+    apply(contiguousX, contiguousY, mode, alpha, beta);
+    Tpetra::deep_copy(Y, contiguousY);
+    return;
+  }
+  if (!X.isConstantStride()) {
+    multivector_type& contiguousX = workVector(state.copyOfX, X.getMap(), columns);
+    Tpetra::deep_copy(contiguousX, X);
+    apply(contiguousX, Y, mode, alpha, beta);
+    return;
+  }
+  const Scalar zero{};
+  const Scalar one{1};
+  if (mode == Teuchos::NO_TRANS) {
+    if (!state.exporter) {
+      state.applyRows(*this, X, Y, Y, alpha, beta);
+      return;
+    }
+    multivector_type& rows = workVector(state.rowVector, this->getRowMap(), columns);
+    state.applyRows(*this, X, rows, rows, alpha, zero);
+    Y.scale(beta);
+    state.exporter->doExport(rows, Y, Tpetra::ADD_ASSIGN);
+    return;
+  }
+  const multivector_type* rows = &X;
+  if (state.exporter) {
+    multivector_type& overlapping = workVector(state.rowVector, this->getRowMap(), columns);
+    state.exporter->doImport(X, overlapping, Tpetra::INSERT);
+    rows = &overlapping;
+  }
+  if (!state.import) {
+    this->localApply(*rows, Y, mode, alpha, beta);
+    return;
+  }
+  multivector_type& sums = workVector(state.columnVector, this->getColMap(), columns);
+  this->localApply(*rows, sums, mode, alpha, zero);
+  if (beta == zero) {
+    Y.putScalar(zero);
+  } else if (beta != one) {
+    Y.scale(beta);
+  }
+  state.import->doExport(sums, Y, Tpetra::ADD_ASSIGN);
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& X, const multivector_type& B,
+                                                        multivector_type& R) const {
+  const bool direct = !state_->exporter && X.isConstantStride() && B.isConstantStride() && R.isConstantStride() &&
+                      X.getNumVectors() == B.getNumVectors() && X.getNumVectors() == R.getNumVectors() && !overlap(X, R) &&
+                      !overlap(B, R);
+  if (direct) {
+    state_->applyRows(*this, X, B, R, Scalar{-1}, Scalar{1});
+    return;
+  }
+  Tpetra::deep_copy(R, B);
+  apply(X, R, Teuchos::NO_TRANS, Scalar{-1}, Scalar{1});
+}
+
+template <class Scalar, class LO, class GO, class Node>
+auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::importHalo() const -> const halo_type* {
+  return state_->import.get();
+}
+template <class Scalar, class LO, class GO, class Node>
+auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::exportHalo() const -> const halo_type* {
+  return state_->exporter.get();
+}
+template <class Scalar, class LO, class GO, class Node>
+auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::rowCounts() const -> RowCounts {
+  return {state_->rowsOf[0].extent(0), state_->rowsOf[1].extent(0), state_->rowsOf[2].extent(0)};
+}
+
+template class NodeAwareCrsMatrix<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
+
+}  // namespace Komvos

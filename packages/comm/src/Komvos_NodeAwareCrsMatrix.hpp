@@ -1,0 +1,68 @@
+/// \file Komvos_NodeAwareCrsMatrix.hpp
+/// A Tpetra::CrsMatrix whose apply exchanges its halo along a node-aware route, hidden behind local rows.
+#pragma once
+
+#include <Teuchos_RCP.hpp>
+#include <Tpetra_CrsMatrix.hpp>
+#include <memory>
+
+#include "Komvos_NodeAwareImport.hpp"
+#include "Komvos_TpetraShim.hpp"
+
+namespace Komvos {
+
+/// Is the matrix it is made from: graph and values are shared, later changes of values show in both. Give it to Belos,
+/// or to anything that calls apply(), in place of the original.
+///
+/// apply() starts the exchange, multiplies the rows that need no ghosts while messages travel, then those that need
+/// ghosts of this node, then the rest (Algorithm 3 of Bienz, Gropp and Olson). It reads the owned part of the vector
+/// in place, where Tpetra first copies it into a column-map vector. Transposed applies sum ghosts back in a fixed order.
+///
+/// The graph must stay as it is. Not thread safe: one apply at a time.
+template <class Scalar = DefaultScalar, class LocalOrdinal = DefaultLocalOrdinal,
+          class GlobalOrdinal = DefaultGlobalOrdinal, class Node = DefaultNode>
+class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node> {
+ public:
+  using crs_matrix_type = Tpetra::CrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>;
+  using multivector_type = Tpetra::MultiVector<Scalar, LocalOrdinal, GlobalOrdinal, Node>;
+  using halo_type = NodeAwareImport<LocalOrdinal, GlobalOrdinal, Node>;
+
+  /// \param matrix fill complete; may be dropped by the caller
+  /// \note Collective.
+  /// \throws BadInput on all ranks if `matrix` is not fill complete, or the options cannot be used
+  explicit NodeAwareCrsMatrix(const crs_matrix_type& matrix, const ExchangeOptions& options = {});
+  ~NodeAwareCrsMatrix() override;
+
+  /// Y = beta Y + alpha op(A) X. \note Collective.
+  void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
+             Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),
+             Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;
+
+  /// R = B - A X, in one pass over A. \note Collective.
+  void residual(const multivector_type& X, const multivector_type& B, multivector_type& R) const;
+
+  /// The exchange between domain and column map; null if no rank needs any ghost.
+  const halo_type* importHalo() const;
+  /// The exchange between range and row map; null if they are the same.
+  const halo_type* exportHalo() const;
+
+  /// Rows by what they need: nothing from other ranks, values of this node at most, values of other nodes.
+  struct RowCounts {
+    std::size_t local, onNode, offNode;
+  };
+  RowCounts rowCounts() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The one-line change: `A = Komvos::makeNodeAware(A);` \note Collective.
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+Teuchos::RCP<NodeAwareCrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>> makeNodeAware(
+    const Teuchos::RCP<Tpetra::CrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>>& matrix,
+    const ExchangeOptions& options = {}) {
+  return Teuchos::rcp(new NodeAwareCrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>(*matrix, options));
+}
+
+}  // namespace Komvos

@@ -1,0 +1,87 @@
+/// \file Komvos_NodeAwareImport.hpp
+/// Tpetra::Import's doImport and doExport along a node-aware route.
+#pragma once
+
+#include <Tpetra_CombineMode.hpp>
+#include <Tpetra_Export.hpp>
+#include <Tpetra_Import.hpp>
+#include <Tpetra_MultiVector.hpp>
+#include <memory>
+
+#include "Komvos_Exchange.hpp"
+#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_TpetraShim.hpp"
+
+namespace Komvos {
+
+/// Moves the same values between the same maps as a Tpetra::Import (or Export), with fewer messages between nodes.
+///
+/// \code
+/// Komvos::NodeAwareImport<> halo(*A.getGraph()->getImporter());
+/// halo.doImport(x, xColumns, Tpetra::INSERT);       // as xColumns.doImport(x, importer, Tpetra::INSERT)
+/// halo.doExport(yColumns, y, Tpetra::ADD_ASSIGN);   // as y.doExport(yColumns, importer, Tpetra::ADD_ASSIGN)
+/// \endcode
+///
+/// The *owned* map is the one where every entry belongs to one rank: the source of an Import, the target of an Export.
+/// The *overlapping* map is the other. Imports copy from owned to overlapping; exports sum the other way.
+///
+/// The maps are kept by reference count; the Import itself is not needed any more once this object is made.
+template <class LocalOrdinal = DefaultLocalOrdinal, class GlobalOrdinal = DefaultGlobalOrdinal, class Node = DefaultNode>
+class NodeAwareImport {
+ public:
+  using import_type = Tpetra::Import<LocalOrdinal, GlobalOrdinal, Node>;
+  using export_type = Tpetra::Export<LocalOrdinal, GlobalOrdinal, Node>;
+  using map_type = Tpetra::Map<LocalOrdinal, GlobalOrdinal, Node>;
+  using device_type = typename Node::device_type;
+  using execution_space = typename device_type::execution_space;
+  using index_view = Kokkos::View<const int*, typename Impl::BufferSpace<execution_space>::type>;
+  template <class Scalar>
+  using multivector_type = Tpetra::MultiVector<Scalar, LocalOrdinal, GlobalOrdinal, Node>;
+
+  /// \note Collective on the communicator of the maps.
+  /// \throws BadInput on all ranks if the options cannot be used on one of them.
+  explicit NodeAwareImport(const import_type& import, const ExchangeOptions& options = {});
+  explicit NodeAwareImport(const export_type& exporter, const ExchangeOptions& options = {});
+  ~NodeAwareImport();
+  NodeAwareImport(NodeAwareImport&&) noexcept;
+  NodeAwareImport& operator=(NodeAwareImport&&) noexcept;
+
+  /// target <- source, by INSERT or REPLACE (the same here), ADD (entries that stay on the rank are replaced, others
+  /// added, as Tpetra does) or ADD_ASSIGN (all are added).
+  /// \param source over the owned map, any number of columns
+  /// \param target over the overlapping map, as many columns
+  /// \note Collective; bit-identical to Tpetra's doImport.
+  /// \throws PlanMismatch if a vector does not fit its map, also on ranks that would have got values from this one
+  template <class Scalar>
+  void doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target, Tpetra::CombineMode mode) const;
+
+  /// target <- source summed, by ADD or ADD_ASSIGN as above.
+  /// \param source over the overlapping map
+  /// \param target over the owned map
+  /// \note Collective; equal to Tpetra's doExport but for the order of sums, which here is always the same.
+  template <class Scalar>
+  void doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target, Tpetra::CombineMode mode) const;
+
+  Teuchos::RCP<const map_type> getOwnedMap() const;
+  Teuchos::RCP<const map_type> getOverlappingMap() const;
+
+  /// The route, messages and values of this halo, over all ranks.
+  const HaloReport& report() const;
+  const ExchangePlan& plan() const;
+
+  /// For operators that overlap communication with work. Local index i < numSame() is the same entry in both maps;
+  /// the exchange fills the rest of the overlapping map, index i at ghost i - numSame(), except for the permuted
+  /// entries, which are on this rank in another place: ghost permuteTo(k) is owned permuteFrom(k).
+  /// \return the one exchange for this scalar type, made when it is first asked for
+  template <class Scalar>
+  Exchange<Scalar, device_type>& exchange() const;
+  int numSame() const;
+  index_view permuteTo() const;
+  index_view permuteFrom() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace Komvos

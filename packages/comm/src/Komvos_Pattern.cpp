@@ -1,0 +1,74 @@
+#include "Komvos_Pattern.hpp"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include "Komvos_Error.hpp"
+
+namespace Komvos {
+
+void Pattern::normalize() {
+  const auto key = [](const Send& send) { return std::tie(send.destination, send.local); };
+  std::sort(sends.begin(), sends.end(), [&](const Send& a, const Send& b) { return key(a) < key(b); });
+  sends.erase(std::unique(sends.begin(), sends.end(), [&](const Send& a, const Send& b) { return key(a) == key(b); }),
+              sends.end());
+  std::sort(receives.begin(), receives.end(), [](const Receive& a, const Receive& b) {
+    return a.value != b.value ? a.value < b.value : a.target < b.target;
+  });
+}
+
+namespace {
+
+void require(bool good, int rank, const std::string& what) {
+  if (!good) {
+    throw BadInput("pattern of rank " + std::to_string(rank) + ": " + what);
+  }
+}
+
+std::string of(int index, int count) { return std::to_string(index) + " of " + std::to_string(count); }
+
+}  // namespace
+
+void Pattern::check(int numRanks) const {
+  for (const Send& send : sends) {
+    require(send.destination >= 0 && send.destination < numRanks, rank, "sends to rank " + of(send.destination, numRanks));
+    require(send.destination != rank, rank, "sends to itself");
+    require(send.local >= 0 && send.local < numOwned, rank, "sends owned value " + of(send.local, numOwned));
+  }
+  std::vector<bool> taken(numTarget, false);
+  for (const Receive& receive : receives) {
+    require(receive.value.owner >= 0 && receive.value.owner < numRanks, rank,
+            "receives from rank " + of(receive.value.owner, numRanks));
+    require(receive.value.owner != rank, rank, "receives from itself");
+    require(receive.target >= 0 && receive.target < numTarget, rank, "fills target " + of(receive.target, numTarget));
+    require(!taken[receive.target], rank, "fills target " + std::to_string(receive.target) + " twice");
+    taken[receive.target] = true;
+  }
+}
+
+std::vector<Pattern> patternsFromNeeds(const std::vector<int>& owner, const std::vector<std::vector<int>>& needs) {
+  std::vector<Pattern> patterns(needs.size());
+  std::vector<int> local(owner.size());
+  for (int rank = 0; rank < static_cast<int>(patterns.size()); ++rank) {
+    patterns[rank].rank = rank;
+  }
+  for (std::size_t i = 0; i < owner.size(); ++i) {
+    local[i] = patterns.at(owner[i]).numOwned++;
+  }
+  for (int rank = 0; rank < static_cast<int>(patterns.size()); ++rank) {
+    for (const int index : needs[rank]) {
+      if (owner.at(index) == rank) {
+        continue;
+      }
+      patterns[owner[index]].sends.push_back({rank, local[index]});
+      patterns[rank].receives.push_back({{owner[index], local[index]}, patterns[rank].numTarget++});
+    }
+  }
+  for (Pattern& pattern : patterns) {
+    pattern.normalize();
+  }
+  return patterns;
+}
+
+}  // namespace Komvos

@@ -1,0 +1,29 @@
+/// \file Komvos_Settings.hpp
+/// The environment variables Komvos reads. All of them are read here, and unknown ones are refused.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace Komvos {
+
+/// \par Variables
+/// - KOMVOS_ROUTE: standard, three-step or auto; the default of ExchangeOptions::route
+/// - KOMVOS_PAIRING: by-volume, least-loaded or majority; the default of ExchangeOptions::pairing
+/// - KOMVOS_RANKS_PER_NODE: a topology as in NodeTopology::parse, instead of the detected one
+/// - KOMVOS_GPU_AWARE_MPI: 0 or 1; whether MPI may be given device pointers. Default: what the MPI library says
+struct Settings {
+  std::optional<std::string> route;
+  std::optional<std::string> pairing;
+  std::optional<std::string> ranksPerNode;
+  std::optional<bool> gpuAwareMpi;
+};
+
+/// Reads the environment afresh. \throws BadInput on a variable KOMVOS_... that is not listed above, or a value that
+/// is not a legal one.
+Settings readSettings();
+
+/// Whether MPI may be given device pointers: KOMVOS_GPU_AWARE_MPI, else what the MPI library reports.
+bool gpuAwareMpi();
+
+}  // namespace Komvos

@@ -1,0 +1,50 @@
+/// \file Komvos_TpetraShim.hpp
+/// Tpetra's default types, and what differs between Trilinos 13.2 and 17: the only place with such switches.
+#pragma once
+
+#include <Trilinos_version.h>
+
+#include <Tpetra_CrsMatrix.hpp>
+#include <Tpetra_Map.hpp>
+#include <Tpetra_MultiVector.hpp>
+
+namespace Komvos {
+
+/// The types this Trilinos is instantiated for; Komvos' Trilinos-facing templates are compiled for these.
+using DefaultScalar = Tpetra::MultiVector<>::scalar_type;
+using DefaultLocalOrdinal = Tpetra::Map<>::local_ordinal_type;
+using DefaultGlobalOrdinal = Tpetra::Map<>::global_ordinal_type;
+using DefaultNode = Tpetra::Map<>::node_type;
+
+namespace Impl {
+
+#if TRILINOS_MAJOR_MINOR_VERSION >= 140000
+template <class Map>
+std::size_t localLength(const Map& map) {
+  return map.getLocalNumElements();
+}
+template <class Matrix>
+std::size_t localRows(const Matrix& matrix) {
+  return matrix.getLocalNumRows();
+}
+template <class Matrix>
+std::size_t localEntries(const Matrix& matrix) {
+  return matrix.getLocalNumEntries();
+}
+#else
+template <class Map>
+std::size_t localLength(const Map& map) {
+  return map.getNodeNumElements();
+}
+template <class Matrix>
+std::size_t localRows(const Matrix& matrix) {
+  return matrix.getNodeNumRows();
+}
+template <class Matrix>
+std::size_t localEntries(const Matrix& matrix) {
+  return matrix.getNodeNumEntries();
+}
+#endif
+
+}  // namespace Impl
+}  // namespace Komvos
