@@ -1,0 +1,104 @@
+#include "Komvos_MueLuPreconditioner.hpp"
+
+#include <MueLu_CreateTpetraPreconditioner.hpp>
+#include <MueLu_Hierarchy.hpp>
+#include <MueLu_Level.hpp>
+#include <MueLu_SmootherBase.hpp>
+#include <MueLu_TpetraOperator.hpp>
+#include <Xpetra_CrsMatrixWrap.hpp>
+#include <Xpetra_TpetraCrsMatrix.hpp>
+#include <Xpetra_TpetraMultiVector.hpp>
+
+#include "Komvos_CoarseSolver.hpp"
+
+namespace Komvos {
+
+namespace {
+
+using SC = DefaultScalar;
+using LO = DefaultLocalOrdinal;
+using GO = DefaultGlobalOrdinal;
+using NO = DefaultNode;
+using Teuchos::RCP;
+using Smoother = MueLu::SmootherBase<SC, LO, GO, NO>;
+using Hierarchy = MueLu::Hierarchy<SC, LO, GO, NO>;
+using XpetraOperator = Xpetra::Operator<SC, LO, GO, NO>;
+using XpetraMultiVector = Xpetra::MultiVector<SC, LO, GO, NO>;
+
+/// CoarseSolver where MueLu expects a smoother. The solution does not depend on the initial guess.
+class CoarseSolverSmoother : public Smoother {
+ public:
+  explicit CoarseSolverSmoother(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options) : solver_(matrix, options) {}
+  void Apply(XpetraMultiVector& x, const XpetraMultiVector& rhs, bool) const override {
+    solver_.apply(Xpetra::toTpetra(rhs), Xpetra::toTpetra(x));
+  }
+  size_t getNodeSmootherComplexity() const override { return solver_.factorEntries(); }
+
+ private:
+  CoarseSolver solver_;
+};
+
+/// The Tpetra matrix a level keeps under `key`; null if there is none, also on ranks that rebalancing left empty.
+RCP<const Tpetra::CrsMatrix<>> levelMatrix(MueLu::Level& level, const std::string& key) {
+  if (!level.IsAvailable(key)) {
+    return {};
+  }
+  const auto wrapped =
+      Teuchos::rcp_dynamic_cast<Xpetra::CrsMatrixWrap<SC, LO, GO, NO>>(level.Get<RCP<XpetraOperator>>(key));
+  if (wrapped.is_null()) {
+    return {};
+  }
+  const auto matrix = Teuchos::rcp_dynamic_cast<Xpetra::TpetraCrsMatrix<SC, LO, GO, NO>>(wrapped->getCrsMatrix());
+  return matrix.is_null() ? RCP<const Tpetra::CrsMatrix<>>() : matrix->getTpetra_CrsMatrix();
+}
+
+bool solvesCoarsestByKlu(Teuchos::ParameterList& parameters) {
+  const std::string type = parameters.get("coarse: type", std::string("KLU2"));
+  return type.empty() || type == "KLU2" || type == "Klu" || type == "KLU" || type == "Klu2" || type == "Amesos-KLU";
+}
+
+}  // namespace
+
+RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>& matrix,
+                                                  Teuchos::ParameterList& parameters,
+                                                  const RCP<Tpetra::MultiVector<>>& nullspace,
+                                                  const RCP<Tpetra::MultiVector<>>& coordinates,
+                                                  const LevelOperatorVisitor& visit, const ExchangeOptions& options) {
+  if (!parameters.isParameter("verbosity")) {
+    parameters.set("verbosity", "none");
+  }
+  const bool ownCoarseSolver = solvesCoarsestByKlu(parameters);
+  if (ownCoarseSolver) {
+    parameters.set("coarse: type", "RELAXATION");  // cheap to set up; replaced below
+  }
+  Teuchos::ParameterList& userData = parameters.sublist("user data");
+  if (!nullspace.is_null()) {
+    userData.set("Nullspace", nullspace);
+  }
+  if (!coordinates.is_null()) {
+    userData.set("Coordinates", coordinates);
+  }
+  const auto preconditioner = MueLu::CreateTpetraPreconditioner(RCP<Tpetra::Operator<>>(matrix), parameters);
+  const RCP<Hierarchy> hierarchy = preconditioner->GetHierarchy();
+  const int numLevels = hierarchy->GetNumLevels();
+  if (ownCoarseSolver) {
+    MueLu::Level& coarsest = *hierarchy->GetLevel(numLevels - 1);
+    if (const auto coarseMatrix = levelMatrix(coarsest, "A"); !coarseMatrix.is_null()) {
+      coarsest.Set<RCP<Smoother>>("PreSmoother", Teuchos::rcp(new CoarseSolverSmoother(*coarseMatrix, options)));
+      if (coarsest.IsAvailable("PostSmoother")) {
+        coarsest.Delete("PostSmoother", MueLu::NoFactory::get());
+      }
+    }
+    parameters.set("coarse: type", "KLU2");
+  }
+  for (int level = 0; visit && level < numLevels; ++level) {
+    for (const char* key : {"A", "P", "R"}) {
+      if (const auto found = levelMatrix(*hierarchy->GetLevel(level), key); !found.is_null()) {
+        visit(level, key, *found);
+      }
+    }
+  }
+  return preconditioner;
+}
+
+}  // namespace Komvos

@@ -1,0 +1,199 @@
+// The coarse solver solves, says when it cannot, and makes MueLu's V-cycle right in parallel.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <BelosLinearProblem.hpp>
+#include <BelosSolverFactory_Tpetra.hpp>
+#include <BelosTpetraAdapter.hpp>
+#include <Tpetra_Core.hpp>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "Komvos_CoarseSolver.hpp"
+#include "Komvos_Error.hpp"
+#include "Komvos_MueLuPreconditioner.hpp"
+#include "Komvos_NodeAwareCrsMatrix.hpp"
+
+namespace {
+
+using Teuchos::RCP;
+using Teuchos::rcp;
+using GO = Komvos::DefaultGlobalOrdinal;
+using Map = Tpetra::Map<>;
+using Matrix = Tpetra::CrsMatrix<>;
+using Vector = Tpetra::MultiVector<>;
+using Operator = Tpetra::Operator<>;
+
+/// Rows dealt out unevenly: rank r gets a share that grows with r, rank 0 none when there are at least three ranks.
+RCP<const Map> unevenMap(GO rows) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int rank = comm->getRank();
+  const int size = comm->getSize();
+  std::vector<GO> mine;
+  for (GO row = 0; row < rows; ++row) {
+    const int owner = size < 3 ? static_cast<int>(row % size) : 1 + static_cast<int>(std::sqrt(double(row) / rows) * (size - 1));
+    if (owner == rank) {
+      mine.push_back(row);
+    }
+  }
+  return rcp(new Map(rows, Teuchos::ArrayView<const GO>(mine.data(), mine.size()), 0, comm));
+}
+
+/// Convection and diffusion on an n x n grid: not symmetric for wind != 0, singular for neumann.
+RCP<Matrix> grid(GO n, double wind, bool neumann = false) {
+  const auto map = unevenMap(n * n);
+  auto matrix = rcp(new Matrix(map, 5));
+  const auto rows = map->getMyGlobalIndices();
+  for (std::size_t k = 0; k < rows.extent(0); ++k) {
+    const GO row = rows(k);
+    std::vector<GO> columns;
+    std::vector<double> values;
+    double diagonal = 4;
+    const auto add = [&](bool inside, GO column, double value) {
+      if (inside) {
+        columns.push_back(column);
+        values.push_back(value);
+      } else if (neumann) {
+        diagonal -= 1;
+      }
+    };
+    add(row % n > 0, row - 1, -1 - wind);
+    add(row % n < n - 1, row + 1, -1 + wind);
+    add(row >= n, row - n, -1);
+    add(row < n * (n - 1), row + n, -1);
+    columns.push_back(row);
+    values.push_back(diagonal);
+    matrix->insertGlobalValues(row, Teuchos::ArrayView<const GO>(columns.data(), columns.size()),
+                               Teuchos::ArrayView<const double>(values.data(), values.size()));
+  }
+  matrix->fillComplete();
+  return matrix;
+}
+
+double relativeResidual(const Matrix& matrix, const Vector& x, const Vector& b) {
+  Vector r(b, Teuchos::Copy);
+  matrix.apply(x, r, Teuchos::NO_TRANS, -1.0, 1.0);
+  std::vector<double> rNorm(b.getNumVectors());
+  std::vector<double> bNorm(b.getNumVectors());
+  r.norm2(Teuchos::ArrayView<double>(rNorm));
+  b.norm2(Teuchos::ArrayView<double>(bNorm));
+  double worst = 0;
+  for (std::size_t j = 0; j < rNorm.size(); ++j) {
+    worst = std::max(worst, rNorm[j] / bNorm[j]);
+  }
+  return worst;
+}
+
+TEST(CoarseSolver, SolvesANonSymmetricSystemForSeveralRightHandSides) {
+  const auto matrix = grid(30, 0.3);
+  const Komvos::CoarseSolver solver(*matrix);
+  for (const std::size_t columns : {1, 3, 1}) {
+    Vector b(matrix->getRangeMap(), columns);
+    Vector x(matrix->getDomainMap(), columns);
+    b.randomize();
+    x.putScalar(std::nan(""));
+    solver.apply(b, x);
+    EXPECT_LT(relativeResidual(*matrix, x, b), 1e-12);
+  }
+}
+
+TEST(CoarseSolver, HonoursAlphaAndBeta) {
+  const auto matrix = grid(9, 0.0);
+  const Komvos::CoarseSolver solver(*matrix);
+  Vector b(matrix->getRangeMap(), 1);
+  Vector x(matrix->getDomainMap(), 1);
+  Vector y(matrix->getDomainMap(), 1);
+  b.randomize();
+  solver.apply(b, x);
+  y.putScalar(1.0);
+  solver.apply(b, y, Teuchos::NO_TRANS, -2.0, 3.0);  // y = 3 - 2 x
+  y.update(2.0, x, 1.0);
+  std::vector<double> least(1);
+  y.normInf(Teuchos::ArrayView<double>(least));
+  EXPECT_NEAR(least[0], 3.0, 1e-12);
+}
+
+TEST(CoarseSolver, SaysOnEveryRankThatAMatrixIsSingular) {
+  const auto matrix = grid(12, 0.0, true);
+  try {
+    const Komvos::CoarseSolver solver(*matrix);
+    FAIL() << "a singular matrix was factored";
+  } catch (const Komvos::BadInput& error) {
+    EXPECT_NE(std::string(error.what()).find("144 rows is singular"), std::string::npos) << error.what();
+  }
+}
+
+TEST(CoarseSolver, SolvesAMatrixOfOneRow) {
+  const auto matrix = grid(1, 0.0);
+  const Komvos::CoarseSolver solver(*matrix);
+  Vector b(matrix->getRangeMap(), 1);
+  Vector x(matrix->getDomainMap(), 1);
+  b.putScalar(2.0);
+  solver.apply(b, x);
+  EXPECT_LT(relativeResidual(*matrix, x, b), 1e-15);
+}
+
+int iterationsOfCg(const RCP<Operator>& matrix, const RCP<Operator>& preconditioner, const Vector& b, Vector& x) {
+  const auto problem = rcp(new Belos::LinearProblem<double, Vector, Operator>(matrix, rcp(&x, false), rcp(&b, false)));
+  problem->setLeftPrec(preconditioner);
+  problem->setProblem();
+  const auto parameters = Teuchos::parameterList();
+  parameters->set("Convergence Tolerance", 1e-8);
+  parameters->set("Maximum Iterations", 200);
+  Belos::SolverFactory<double, Vector, Operator> factory;
+  const auto solver = factory.create("CG", parameters);
+  solver->setProblem(problem);
+  return solver->solve() == Belos::Converged ? solver->getNumIters() : -1;
+}
+
+TEST(MueLuPreconditioner, ConvergesInFewIterationsOnAnyNumberOfRanks) {
+  const auto matrix = grid(60, 0.0);
+  Teuchos::ParameterList parameters;
+  parameters.set("coarse: max size", 200);
+  int levels = 0;
+  const auto preconditioner = Komvos::createMueLuPreconditioner(
+      matrix, parameters, {}, {}, [&](int level, const std::string& name, const Matrix&) {
+        levels = std::max(levels, level + 1);
+        EXPECT_TRUE(name == "A" || level > 0);
+      });
+  EXPECT_GE(levels, 2);
+  EXPECT_EQ(parameters.get<std::string>("coarse: type"), "KLU2");
+  Vector b(matrix->getRangeMap(), 1);
+  Vector x(matrix->getDomainMap(), 1);
+  b.randomize();
+  const int iterations = iterationsOfCg(matrix, preconditioner, b, x);
+  EXPECT_GT(iterations, 0);
+  EXPECT_LE(iterations, 15);
+  EXPECT_LT(relativeResidual(*matrix, x, b), 1e-7);
+
+  // The same preconditioner with the node-aware matrix: the same number of iterations.
+  Komvos::ExchangeOptions options;
+  options.route = Komvos::RouteChoice::threeStep;
+  options.topology = std::make_shared<Komvos::NodeTopology>(
+      Komvos::NodeTopology::uniform(Tpetra::getDefaultComm()->getSize(), 2));
+  x.putScalar(0.0);
+  EXPECT_EQ(iterationsOfCg(Komvos::makeNodeAware(matrix, options), preconditioner, b, x), iterations);
+}
+
+TEST(MueLuPreconditioner, KeepsACoarseTypeThatTheUserChose) {
+  const auto matrix = grid(40, 0.0);
+  Teuchos::ParameterList parameters;
+  parameters.set("coarse: type", "RELAXATION");
+  const auto preconditioner = Komvos::createMueLuPreconditioner(matrix, parameters);
+  EXPECT_EQ(parameters.get<std::string>("coarse: type"), "RELAXATION");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Tpetra::ScopeGuard scope(&argc, &argv);
+  ::testing::InitGoogleTest(&argc, argv);
+  if (Tpetra::getDefaultComm()->getRank() != 0) {
+    delete ::testing::UnitTest::GetInstance()->listeners().Release(
+        ::testing::UnitTest::GetInstance()->listeners().default_result_printer());
+  }
+  int failed = RUN_ALL_TESTS();
+  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return failed;
+}
