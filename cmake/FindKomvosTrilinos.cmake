@@ -36,8 +36,10 @@ set(_komvos_package_zoltan2 Zoltan2)
 function(_komvos_find_libraries part result)
   set(found "")
   foreach(name IN LISTS _komvos_libs_${part})
-    find_library(KomvosTrilinos_${name}_LIBRARY NAMES trilinos_${name} ${name}
-                 HINTS "${KomvosTrilinos_INCLUDE_DIR}/../lib" "${KomvosTrilinos_INCLUDE_DIR}/../../lib")
+    # Only beside the headers: libraries of another Trilinos must not be mixed in.
+    find_library(KomvosTrilinos_${name}_LIBRARY NAMES trilinos_${name} ${name} NO_DEFAULT_PATH
+                 PATHS "${KomvosTrilinos_INCLUDE_DIR}/.." "${KomvosTrilinos_INCLUDE_DIR}/../.."
+                 PATH_SUFFIXES lib lib64 lib/${CMAKE_LIBRARY_ARCHITECTURE})
     mark_as_advanced(KomvosTrilinos_${name}_LIBRARY)
     if(KomvosTrilinos_${name}_LIBRARY)
       list(APPEND found "${KomvosTrilinos_${name}_LIBRARY}")
@@ -78,6 +80,8 @@ if(KomvosTrilinos_INCLUDE_DIR)
     target_compile_definitions(Komvos::trilinos INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
     if(KomvosTrilinos_VERSION VERSION_LESS 14)
       target_compile_features(Komvos::trilinos INTERFACE cxx_std_17)
+      # Trilinos' shared libraries do not say where their own dependencies are: let them inherit our run path.
+      target_link_options(Komvos::trilinos INTERFACE LINKER:--disable-new-dtags)
       find_package(LAPACK QUIET)
       target_link_libraries(Komvos::trilinos INTERFACE $<TARGET_NAME_IF_EXISTS:LAPACK::LAPACK> ${CMAKE_DL_LIBS})
       if("OPENMP" IN_LIST KomvosTrilinos_KOKKOS)
