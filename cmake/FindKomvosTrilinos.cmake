@@ -80,8 +80,9 @@ if(KomvosTrilinos_INCLUDE_DIR)
     target_compile_definitions(Komvos::trilinos INTERFACE OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
     if(KomvosTrilinos_VERSION VERSION_LESS 14)
       target_compile_features(Komvos::trilinos INTERFACE cxx_std_17)
-      # Trilinos' shared libraries do not say where their own dependencies are: let them inherit our run path.
-      target_link_options(Komvos::trilinos INTERFACE LINKER:--disable-new-dtags)
+      # Trilinos' shared libraries may not say, or say wrongly, where their own dependencies are: programs name all of
+      # them, and libraries inherit the program's run path.
+      target_link_options(Komvos::trilinos INTERFACE LINKER:--disable-new-dtags LINKER:--no-as-needed)
       find_package(LAPACK QUIET)
       target_link_libraries(Komvos::trilinos INTERFACE $<TARGET_NAME_IF_EXISTS:LAPACK::LAPACK> ${CMAKE_DL_LIBS})
       if("OPENMP" IN_LIST KomvosTrilinos_KOKKOS)
@@ -98,6 +99,11 @@ if(KomvosTrilinos_INCLUDE_DIR)
   foreach(part belos galeri zoltan2)
     _komvos_add_part(${part} Komvos::trilinos)
   endforeach()
+  find_path(KomvosTrilinos_SCOTCH_INCLUDE_DIR ptscotch.h PATH_SUFFIXES scotch)
+  mark_as_advanced(KomvosTrilinos_SCOTCH_INCLUDE_DIR)
+  if(TARGET Komvos::zoltan2 AND KomvosTrilinos_SCOTCH_INCLUDE_DIR)
+    target_include_directories(Komvos::zoltan2 SYSTEM INTERFACE "${KomvosTrilinos_SCOTCH_INCLUDE_DIR}")
+  endif()
   _komvos_add_part(muelu Komvos::trilinos)
 endif()
 
