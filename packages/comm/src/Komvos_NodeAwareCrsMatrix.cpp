@@ -87,8 +87,9 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matri
   Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: row lists are complete");
   // On the host, messages get a chance to travel on after this many rows: some tens of microseconds.
   const std::size_t entries = matrix.nnz();
-  const std::size_t entriesBetween = 32768;
-  progressRows = static_cast<int>(std::max<std::size_t>(64, entriesBetween * std::max(1, numRows) / std::max<std::size_t>(1, entries)));
+  const std::size_t entriesBetween = 32768 * static_cast<std::size_t>(execution_space().concurrency());
+  const std::size_t rowsBetween = entriesBetween * std::max(1, numRows) / std::max<std::size_t>(1, entries);
+  progressRows = static_cast<int>(std::min<std::size_t>(std::max<std::size_t>(64, rowsBetween), 1 << 30));
 }
 
 template <class Scalar, class LO, class GO, class Node>
