@@ -21,13 +21,14 @@
 
 #include "Komvos_MueLuPreconditioner.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
-#include "problems.hpp"
+#include "generators.hpp"
 
 namespace {
 
 using Json = nlohmann::ordered_json;
 using Matrix = Tpetra::CrsMatrix<>;
 using Vector = Tpetra::MultiVector<>;
+using Komvos::Program::Problem;
 using Teuchos::RCP;
 using Teuchos::rcp;
 
@@ -79,6 +80,21 @@ RCP<const Komvos::NodeAwareCrsMatrix<>> nodeAware(const Matrix& matrix, Komvos::
   return rcp(new Komvos::NodeAwareCrsMatrix<>(matrix, wishes));
 }
 
+/// The local part of a product, without an exchange.
+class LocalProduct : public Tpetra::Operator<> {
+ public:
+  explicit LocalProduct(const Matrix& matrix) : matrix_(matrix), columns_(matrix.getColMap(), 1) { columns_.randomize(); }
+  Teuchos::RCP<const Tpetra::Map<>> getDomainMap() const override { return matrix_.getDomainMap(); }
+  Teuchos::RCP<const Tpetra::Map<>> getRangeMap() const override { return matrix_.getRangeMap(); }
+  void apply(const Vector&, Vector& y, Teuchos::ETransp, double alpha, double beta) const override {
+    matrix_.localApply(columns_, y, Teuchos::NO_TRANS, alpha, beta);
+  }
+
+ private:
+  const Matrix& matrix_;
+  Vector columns_;
+};
+
 void sample(std::vector<Variant>& variants, const Matrix& matrix, const Options& options) {
   Vector x(matrix.getDomainMap(), 1);
   Vector y(matrix.getRangeMap(), 1);
@@ -121,6 +137,9 @@ Json measure(const std::string& name, const Matrix& matrix, const Options& optio
                                 {"standard", standard, {}},
                                 {"three-step", threeStep, {}}};
   sample(variants, matrix, options);
+  // The floor: the same product when all ghosts are there already.
+  std::vector<Variant> local{{"local", rcp(new LocalProduct(matrix)), {}}};
+  sample(local, matrix, options);
   const std::vector<double>& ours = variants.back().seconds;
   Json result{{"name", name},
               {"rows", matrix.getGlobalNumRows()},
@@ -142,6 +161,7 @@ Json measure(const std::string& name, const Matrix& matrix, const Options& optio
       best = i;
     }
   }
+  times["local_product_only"] = summary(local.front().seconds);
   result["seconds"] = times;
   result["ratio_to_three_step"] = ratios;
   result["best_baseline"] = variants[best].name;
@@ -153,20 +173,28 @@ Json measure(const std::string& name, const Matrix& matrix, const Options& optio
                                {"three_step", halo->report().setupSeconds}};
   }
   if (matrix.getComm()->getRank() == 0) {
-    std::fprintf(stderr, "%-28s %9lu rows  tpetra %8.1f  isend %8.1f  standard %8.1f  three-step %8.1f us   gain %.2f over %s\n",
+    std::fprintf(stderr, "%-28s %9lu rows  tpetra %8.1f  isend %8.1f  standard %8.1f  three-step %8.1f (local %.1f) us   gain %.2f over %s\n",
                  name.c_str(), static_cast<unsigned long>(matrix.getGlobalNumRows()),
                  1e6 * quantile(variants[0].seconds, 0.5), 1e6 * quantile(variants[1].seconds, 0.5),
-                 1e6 * quantile(variants[2].seconds, 0.5), 1e6 * quantile(ours, 0.5), result["gain"].get<double>(),
+                 1e6 * quantile(variants[2].seconds, 0.5), 1e6 * quantile(ours, 0.5), 1e6 * quantile(local.front().seconds, 0.5), result["gain"].get<double>(),
                  variants[best].name.c_str());
   }
   return result;
+}
+
+Problem make(const std::string& name, long long size, int entriesPerRow = 0) {
+  Komvos::Program::SolveOptions options;
+  options.problem = name;
+  options.size.assign(name == "random" ? 1 : 3, size);
+  options.entriesPerRow = entriesPerRow;
+  return Komvos::Program::generate(options, Tpetra::getDefaultComm());
 }
 
 Json measureAll(const Options& options) {
   const auto comm = Tpetra::getDefaultComm();
   Json results = Json::array();
   {
-    const Problem problem = makeElasticity3D(options.elasticity, comm);
+    const Problem problem = make("elasticity3d", options.elasticity);
     Teuchos::ParameterList parameters;
     parameters.set("coarse: max size", 100);
     std::vector<RCP<Matrix>> levels;
@@ -181,10 +209,10 @@ Json measureAll(const Options& options) {
     }
   }
   for (const int entries : {25, 50, 100}) {
-    const Problem problem = makeRandom(static_cast<long long>(options.rowsPerRank) * comm->getSize(), entries, comm);
+    const Problem problem = make("random", static_cast<long long>(options.rowsPerRank) * comm->getSize(), entries);
     results.push_back(measure("random " + std::to_string(entries) + " a row", *problem.matrix, options));
   }
-  results.push_back(measure("laplace3d", *makeLaplace3D(options.laplace, comm).matrix, options));
+  results.push_back(measure("laplace3d", *make("laplace3d", options.laplace).matrix, options));
   return results;
 }
 
@@ -226,7 +254,12 @@ int main(int argc, char** argv) {
               {"machine", {{"processor", processor()}, {"topology", topology.describe()}, {"network", options.network}}},
               {"parameters", {{"samples", options.samples}, {"products_per_sample", options.products},
                               {"ranks", comm->getSize()}, {"nodes", topology.numNodes()}}}};
-  report["results"] = measureAll(options);
+  try {
+    report["results"] = measureAll(options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "perf_spmv: rank %d: %s\n", comm->getRank(), error.what());
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
   if (comm->getRank() == 0) {
     if (options.json == "-") {
       std::cout << report.dump(1) << std::endl;

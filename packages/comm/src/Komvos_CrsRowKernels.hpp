@@ -49,18 +49,35 @@ struct CountRows {
   KOKKOS_INLINE_FUNCTION void operator()(int row, int& count) const { count += rowClass(row) == wanted ? 1 : 0; }
 };
 
-/// y(row) = beta b(row) + alpha sum_k value(k) x(column(k)) for rows(first + i), `Width` columns of the vectors at a time.
-/// Owned entries of x are read in place, ghosts from an array of their own. beta == 0 does not read b.
-template <class Scalar, class Matrix, class RowList, int Width>
+/// Entries of x by column: one vector for all columns.
+template <class Scalar>
+struct OneVector {
+  VectorAccess<const Scalar> x;
+  KOKKOS_INLINE_FUNCTION Scalar operator()(int column, int j) const { return x(column, j); }
+};
+
+/// Owned entries in place, ghosts in an array of their own.
+template <class Scalar>
+struct OwnedAndGhosts {
+  VectorAccess<const Scalar> owned;
+  VectorAccess<const Scalar> ghosts;
+  int numSame;
+  KOKKOS_INLINE_FUNCTION Scalar operator()(int column, int j) const {
+    return column < numSame ? owned(column, j) : ghosts(column - numSame, j);
+  }
+};
+
+/// y(row) = beta b(row) + alpha sum_k value(k) x(column(k)) for row = rows(firstRow + i), `Width` columns of the vectors
+/// at a time. beta == 0 does not read b.
+template <class Scalar, class Matrix, class RowList, class Source, int Width>
 struct MultiplyRows {
   Matrix matrix;
   RowList rows;
-  VectorAccess<const Scalar> owned;
-  VectorAccess<const Scalar> ghosts;
+  Source x;
   VectorAccess<const Scalar> b;
   VectorAccess<Scalar> y;
   Scalar alpha, beta;
-  int firstRow, firstColumn, numSame;
+  int firstRow, firstColumn;
 
   KOKKOS_INLINE_FUNCTION void operator()(int i) const {
     const int row = rows(firstRow + i);
@@ -69,11 +86,8 @@ struct MultiplyRows {
     for (auto k = matrix.graph.row_map(row); k < end; ++k) {
       const int column = matrix.graph.entries(k);
       const Scalar value = matrix.values(k);
-      const bool inPlace = column < numSame;
-      const VectorAccess<const Scalar>& x = inPlace ? owned : ghosts;
-      const int entry = inPlace ? column : column - numSame;
       for (int w = 0; w < Width; ++w) {
-        sum[w] += value * x(entry, firstColumn + w);
+        sum[w] += value * x(column, firstColumn + w);
       }
     }
     for (int w = 0; w < Width; ++w) {
@@ -81,6 +95,16 @@ struct MultiplyRows {
       const Scalar scaled = alpha * sum[w];
       out = beta == Scalar{} ? scaled : beta * b(row, firstColumn + w) + scaled;
     }
+  }
+};
+
+/// Entries of the matrix in the rows of a list.
+template <class RowMap, class RowList>
+struct CountEntries {
+  RowMap rowMap;
+  RowList rows;
+  KOKKOS_INLINE_FUNCTION void operator()(int i, std::size_t& count) const {
+    count += rowMap(rows(i) + 1) - rowMap(rows(i));
   }
 };
 

@@ -111,7 +111,7 @@ class PlanInProgress {
     auto arrival = arrivals_.begin();
     std::size_t used = 0;
     for (const Pattern::Receive& receive : pattern_.receives) {  // sorted by value, a value may have several targets
-      if (arrival != arrivals_.end() && arrival->value < receive.value) {
+      while (arrival != arrivals_.end() && arrival->value < receive.value) {
         ++arrival;
       }
       if (arrival == arrivals_.end() || arrival->value != receive.value) {

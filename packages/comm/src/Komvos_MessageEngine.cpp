@@ -58,7 +58,9 @@ void MessageEngine::unbind() {
   for (Binding& binding : bindings_) {
     for (std::vector<MPI_Request>* requests : {&binding.sends, &binding.receives}) {
       for (MPI_Request& request : *requests) {
-        MPI_Request_free(&request);
+        if (request != MPI_REQUEST_NULL) {
+          MPI_Request_free(&request);
+        }
       }
     }
     MPI_Type_free(&binding.type);
@@ -146,6 +148,7 @@ void MessageEngine::waitForAll() {
 void MessageEngine::complete(int receive, const MPI_Status& status, bool checkError) {
   const int error = checkError ? status.MPI_ERROR : MPI_SUCCESS;
   received_[receive] = true;
+  requestsLost_ = requestsLost_ || error != MPI_SUCCESS;
   const Schedule::Message& m = schedule_.receives[receive];
   int values = -1;
   MPI_Get_count(&status, now_->type, &values);
@@ -189,6 +192,10 @@ void MessageEngine::finish() {
   if (!emptySends_.empty()) {
     mpiCheck(MPI_Waitall(static_cast<int>(emptySends_.size()), emptySends_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     emptySends_.clear();
+  }
+  if (requestsLost_) {
+    requestsLost_ = false;
+    unbind();
   }
   if (!failure_.empty()) {
     throw PlanMismatch("Exchange: " + failure_);

@@ -82,6 +82,7 @@ class MessageEngine {
   int outstandingOnNode_ = 0;
   int startedSends_ = 0;
   std::string failure_;
+  bool requestsLost_ = false;  // MPI may free a persistent request that ended with an error
   std::vector<MPI_Request> emptySends_;
 };
 

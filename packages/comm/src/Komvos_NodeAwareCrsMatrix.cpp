@@ -43,16 +43,20 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   int numPermuted = 0;
   RowList rowsOf[3];  // by class, see ClassifyRows
   int progressRows = 0;
+  /// Where rows with ghosts have many entries, owned values are copied beside the ghosts while messages travel: one
+  /// streamed copy costs less than asking for each entry which of two arrays it is in.
+  bool copiesOwned = false;
 
-  // Work space, kept between applies.
-  mutable Kokkos::View<Scalar*, memory_space> ghosts;
+  // Work space, kept between applies: a column of [owned values if they are copied, ghosts] for each column of X.
+  mutable Kokkos::View<Scalar*, memory_space> columnValues;
   mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY;
 
   void classify(const local_matrix_type& matrix);
-  ghost_view ghostView(int columns) const;
-  void multiply(const local_matrix_type& matrix, int rowClass, const typename exchange_type::const_view& x,
-                const ghost_view& g, const typename exchange_type::const_view& b, const typename exchange_type::view& y,
-                Scalar alpha, Scalar beta, exchange_type* running) const;
+  int numCopied() const { return copiesOwned ? numSame : 0; }
+  ghost_view columnView(int columns) const;
+  template <class Source>
+  void multiply(const local_matrix_type& matrix, int rowClass, const Source& x, const typename exchange_type::const_view& b,
+                const typename exchange_type::view& y, Scalar alpha, Scalar beta, exchange_type* running) const;
   void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
                  Scalar alpha, Scalar beta) const;
 };
@@ -84,6 +88,16 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matri
     Kokkos::parallel_scan("Komvos::NodeAwareCrsMatrix::compactRows", allRows,
                           Impl::CompactRows<RowClass, RowList>{rowClass, rowsOf[c], c});
   }
+  std::size_t entriesWithGhosts = 0;
+  for (const int c : {1, 2}) {
+    std::size_t count = 0;
+    using Count = Impl::CountEntries<typename Graph::row_map_type, RowList>;
+    Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countEntries",
+                            Kokkos::RangePolicy<execution_space>(0, rowsOf[c].extent(0)),
+                            Count{matrix.graph.row_map, rowsOf[c]}, count);
+    entriesWithGhosts += count;
+  }
+  copiesOwned = entriesWithGhosts > static_cast<std::size_t>(numSame);
   Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: row lists are complete");
   // On the host, messages get a chance to travel on after this many rows: some tens of microseconds.
   const std::size_t entries = matrix.nnz();
@@ -93,41 +107,33 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matri
 }
 
 template <class Scalar, class LO, class GO, class Node>
-auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::ghostView(int columns) const -> ghost_view {
-  const std::size_t size = static_cast<std::size_t>(numGhosts) * columns;
-  if (ghosts.extent(0) < size) {
-    ghosts = Kokkos::View<Scalar*, memory_space>("Komvos::NodeAwareCrsMatrix::ghosts", size);
+auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::columnView(int columns) const -> ghost_view {
+  const int length = numCopied() + numGhosts;
+  const std::size_t size = static_cast<std::size_t>(length) * columns;
+  if (columnValues.extent(0) < size) {
+    columnValues = Kokkos::View<Scalar*, memory_space>("Komvos::NodeAwareCrsMatrix::columnValues", size);
   }
-  return ghost_view(ghosts.data(), numGhosts, columns);
+  return ghost_view(columnValues.data(), length, columns);
 }
 
 template <class Scalar, class LO, class GO, class Node>
+template <class Source>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const local_matrix_type& matrix, int rowClass,
-                                                               const typename exchange_type::const_view& x,
-                                                               const ghost_view& g,
+                                                               const Source& x,
                                                                const typename exchange_type::const_view& b,
                                                                const typename exchange_type::view& y, Scalar alpha,
                                                                Scalar beta, exchange_type* running) const {
   const RowList& rows = rowsOf[rowClass];
   const int numRows = static_cast<int>(rows.extent(0));
-  const int columns = static_cast<int>(x.extent(1));
+  const int columns = static_cast<int>(y.extent(1));
   const bool onHost = Impl::hostCanAccessBuffers<execution_space>();
   const int step = running != nullptr && onHost ? progressRows : std::max(1, numRows);
   const auto launch = [&](auto width, int firstRow, int lastRow, int firstColumn) {
-    using Kernel = Impl::MultiplyRows<Scalar, local_matrix_type, RowList, decltype(width)::value>;
-    const Kernel kernel{matrix,
-                        rows,
-                        {x.data(), x.stride_1()},
-                        {g.data(), g.stride_1()},
-                        {b.data(), b.stride_1()},
-                        {y.data(), y.stride_1()},
-                        alpha,
-                        beta,
-                        firstRow,
-                        firstColumn,
-                        numSame};
+    using Kernel = Impl::MultiplyRows<Scalar, local_matrix_type, RowList, Source, decltype(width)::value>;
     Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::multiplyRows",
-                         Kokkos::RangePolicy<execution_space>(0, lastRow - firstRow), kernel);
+                         Kokkos::RangePolicy<execution_space>(0, lastRow - firstRow),
+                         Kernel{matrix, rows, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta,
+                                firstRow, firstColumn});
   };
   for (int first = 0; first < numRows; first += step) {
     const int last = std::min(numRows, first + step);
@@ -153,27 +159,43 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
   const auto x = X.getLocalViewDevice(Tpetra::Access::ReadOnly);
   const auto y = Y.getLocalViewDevice(Tpetra::Access::ReadWrite);
   const bool same = &B == &Y;
-  const typename exchange_type::const_view b = same ? typename exchange_type::const_view(y)
-                                                    : typename exchange_type::const_view(B.getLocalViewDevice(Tpetra::Access::ReadOnly));
+  const typename exchange_type::const_view b =
+      same ? typename exchange_type::const_view(y)
+           : typename exchange_type::const_view(B.getLocalViewDevice(Tpetra::Access::ReadOnly));
   const local_matrix_type matrix = A.getLocalMatrixDevice();
-  const int columns = static_cast<int>(x.extent(1));
-  const ghost_view g = ghostView(columns);
+  const Impl::OneVector<Scalar> owned{{x.data(), x.stride_1()}};
   if (!import) {
-    multiply(matrix, 0, x, g, b, y, alpha, beta, nullptr);
+    multiply(matrix, 0, owned, b, y, alpha, beta, nullptr);
     return;
   }
   exchange_type& run = import->template exchange<Scalar>();
   run.begin(space, x);
+  const int columns = static_cast<int>(x.extent(1));
+  const ghost_view values = columnView(columns);
+  const ghost_view ghosts = Kokkos::subview(values, std::make_pair(numCopied(), numCopied() + numGhosts), Kokkos::ALL());
+  if (copiesOwned) {
+    Kokkos::deep_copy(space, Kokkos::subview(values, std::make_pair(0, numSame), Kokkos::ALL()),
+                      Kokkos::subview(x, std::make_pair(0, numSame), Kokkos::ALL()));
+  }
   if (numPermuted > 0) {
     using Copy = CopyPermuted<Scalar, typename halo_type::index_view>;
     Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::permute", Kokkos::RangePolicy<execution_space>(space, 0, numPermuted),
-                         Copy{{g.data(), g.stride_1()}, {x.data(), x.stride_1()}, import->permuteTo(), import->permuteFrom(), columns});
+                         Copy{{ghosts.data(), ghosts.stride_1()}, {x.data(), x.stride_1()}, import->permuteTo(),
+                              import->permuteFrom(), columns});
   }
-  multiply(matrix, 0, x, g, b, y, alpha, beta, &run);
-  run.finishOnNode(space, g);
-  multiply(matrix, 1, x, g, b, y, alpha, beta, &run);
-  run.end(space, g);
-  multiply(matrix, 2, x, g, b, y, alpha, beta, nullptr);
+  const auto multiplyWithGhosts = [&](int rowClass, exchange_type* running) {
+    if (copiesOwned) {
+      multiply(matrix, rowClass, Impl::OneVector<Scalar>{{values.data(), values.stride_1()}}, b, y, alpha, beta, running);
+    } else {
+      const Impl::OwnedAndGhosts<Scalar> both{{x.data(), x.stride_1()}, {ghosts.data(), ghosts.stride_1()}, numSame};
+      multiply(matrix, rowClass, both, b, y, alpha, beta, running);
+    }
+  };
+  multiply(matrix, 0, owned, b, y, alpha, beta, &run);
+  run.finishOnNode(space, ghosts);
+  multiplyWithGhosts(1, &run);
+  run.end(space, ghosts);
+  multiplyWithGhosts(2, nullptr);
 }
 
 template <class Scalar, class LO, class GO, class Node>

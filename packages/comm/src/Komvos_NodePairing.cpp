@@ -121,6 +121,12 @@ std::vector<Partner> values(const std::map<int, Partner>& partners) {
   return list;
 }
 
+/// The error of patterns that do not fit each other.
+std::string oneSided(int from, int to, const std::string& missing) {
+  return "no rank " + missing + " the values that travel from node " + std::to_string(from) + " to node " +
+         std::to_string(to) + " by the pattern of the other side";
+}
+
 }  // namespace
 
 NodePairing NodePairing::agree(Transport& transport, const NodeTopology& topology, const std::vector<Pattern>& patterns,
@@ -170,9 +176,16 @@ NodePairing NodePairing::agree(Transport& transport, const NodeTopology& topolog
 
   // 3. Leaders choose receivers, and answer.
   outbox.assign(count, {});
+  std::string error;
   for (std::size_t i = 0; i < count; ++i) {
     for (const Packet& packet : inbox[i]) {
-      from[i].at(topology.nodeOf(packet.peer)).volume = packet.data[0];
+      const int node = topology.nodeOf(packet.peer);
+      const auto partner = from[i].find(node);
+      if (partner == from[i].end()) {
+        error = oneSided(node, topology.nodeOf(ranks[i]), "needs");
+        continue;
+      }
+      partner->second.volume = packet.data[0];
     }
     const std::vector<Partner> partners = values(from[i]);
     const std::vector<int> local =
@@ -181,6 +194,7 @@ NodePairing NodePairing::agree(Transport& transport, const NodeTopology& topolog
       outbox[i].push_back({topology.leaderOf(partners[k].node), {local[k]}});
     }
   }
+  transport.agree(error);
   inbox = transport.exchange(std::move(outbox));
 
   // 4. Leaders publish (destination node, sender, receiver) on their node.
@@ -190,13 +204,19 @@ NodePairing NodePairing::agree(Transport& transport, const NodeTopology& topolog
     std::vector<int> table;
     for (const Packet& packet : inbox[i]) {
       const int node = topology.nodeOf(packet.peer);
-      const auto k = std::distance(to[i].begin(), to[i].find(node));
+      const auto partner = to[i].find(node);
+      if (partner == to[i].end()) {
+        error = oneSided(home, node, "sends");
+        continue;
+      }
+      const auto k = std::distance(to[i].begin(), partner);
       table.insert(table.end(), {node, topology.rankOn(home, sender[i].at(k)), topology.rankOn(node, packet.data[0])});
     }
     for (int local = 0; !table.empty() && local < topology.numRanksOn(home); ++local) {
       outbox[i].push_back({topology.rankOn(home, local), table});
     }
   }
+  transport.agree(error);
   inbox = transport.exchange(std::move(outbox));
 
   NodePairing result;

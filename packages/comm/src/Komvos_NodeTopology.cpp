@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <sstream>
 
 #include "Komvos_Error.hpp"
@@ -17,7 +18,7 @@ NodeTopology NodeTopology::uniform(int numRanks, int ranksPerNode) {
   NodeTopology topology;
   topology.numRanks_ = numRanks;
   topology.uniform_ = std::min(ranksPerNode, numRanks);
-  topology.numNodes_ = (numRanks + topology.uniform_ - 1) / topology.uniform_;
+  topology.numNodes_ = (numRanks - 1) / topology.uniform_ + 1;
   return topology;
 }
 
@@ -162,7 +163,7 @@ NodeTopology NodeTopology::parse(const std::string& text, int numRanks) {
     return fromMap(readLabels(text.substr(1), numRanks));
   }
   std::vector<int> counts;
-  std::istringstream stream(text);
+  std::istringstream stream(text + ',');  // a separator at the end of `text` then shows as an empty item
   for (std::string item; std::getline(stream, item, ',');) {
     std::size_t used = 0;
     int count = 0;
@@ -179,13 +180,14 @@ NodeTopology NodeTopology::parse(const std::string& text, int numRanks) {
   if (counts.size() == 1) {
     return uniform(numRanks, counts.front());
   }
+  const long placed = std::accumulate(counts.begin(), counts.end(), 0L);
+  if (placed != numRanks) {
+    throw BadInput("ranks per node '" + text + "' place " + std::to_string(placed) + " ranks, but there are " +
+                   std::to_string(numRanks));
+  }
   std::vector<int> labels;
   for (int node = 0; node < static_cast<int>(counts.size()); ++node) {
     labels.insert(labels.end(), counts[node], node);
-  }
-  if (static_cast<int>(labels.size()) != numRanks) {
-    throw BadInput("ranks per node '" + text + "' place " + std::to_string(labels.size()) + " ranks, but there are " +
-                   std::to_string(numRanks));
   }
   return fromMap(labels);
 }
