@@ -36,6 +36,8 @@ struct Options {
   std::string ranksPerNode;  // empty: as MPI says
   std::string json = "-";
   std::string network = "as it is";
+  std::vector<std::string> matrices{"elasticity3d", "random", "laplace3d"};
+  std::vector<int> entries{25, 50, 100};
   int samples = 60;
   int products = 4;
   int elasticity = 20;
@@ -70,7 +72,8 @@ RCP<Matrix> withIsend(const Matrix& matrix) {
                         graph->getRangeMap(), import, graph->getExporter()));
 }
 
-RCP<const Komvos::NodeAwareCrsMatrix<>> nodeAware(const Matrix& matrix, Komvos::RouteChoice route, const Options& options) {
+RCP<const Komvos::NodeAwareCrsMatrix<>> nodeAware(const Matrix& matrix, Komvos::RouteChoice route,
+                                                  const Options& options) {
   Komvos::ExchangeOptions wishes;
   wishes.route = route;
   if (!options.ranksPerNode.empty()) {
@@ -83,7 +86,9 @@ RCP<const Komvos::NodeAwareCrsMatrix<>> nodeAware(const Matrix& matrix, Komvos::
 /// The local part of a product, without an exchange.
 class LocalProduct : public Tpetra::Operator<> {
  public:
-  explicit LocalProduct(const Matrix& matrix) : matrix_(matrix), columns_(matrix.getColMap(), 1) { columns_.randomize(); }
+  explicit LocalProduct(const Matrix& matrix) : matrix_(matrix), columns_(matrix.getColMap(), 1) {
+    columns_.randomize();
+  }
   Teuchos::RCP<const Tpetra::Map<>> getDomainMap() const override { return matrix_.getDomainMap(); }
   Teuchos::RCP<const Tpetra::Map<>> getRangeMap() const override { return matrix_.getRangeMap(); }
   void apply(const Vector&, Vector& y, Teuchos::ETransp, double alpha, double beta) const override {
@@ -118,15 +123,23 @@ void sample(std::vector<Variant>& variants, const Matrix& matrix, const Options&
 }
 
 Json summary(const std::vector<double>& values) {
-  return {{"median", quantile(values, 0.5)}, {"lower_quartile", quantile(values, 0.25)}, {"upper_quartile", quantile(values, 0.75)}};
+  return {{"median", quantile(values, 0.5)},
+          {"lower_quartile", quantile(values, 0.25)},
+          {"upper_quartile", quantile(values, 0.75)}};
 }
 
 Json toJson(const Komvos::RankTraffic& max, const Komvos::RankTraffic& total) {
   return {{"neighbours_max", max.neighbours},
-          {"inter_node", {{"messages_max", max.interNodeMessages}, {"messages_total", total.interNodeMessages},
-                          {"bytes_max", 8 * max.interNodeValues}, {"bytes_total", 8 * total.interNodeValues}}},
-          {"on_node", {{"messages_max", max.onNodeMessages}, {"messages_total", total.onNodeMessages},
-                       {"bytes_max", 8 * max.onNodeValues}, {"bytes_total", 8 * total.onNodeValues}}}};
+          {"inter_node",
+           {{"messages_max", max.interNodeMessages},
+            {"messages_total", total.interNodeMessages},
+            {"bytes_max", 8 * max.interNodeValues},
+            {"bytes_total", 8 * total.interNodeValues}}},
+          {"on_node",
+           {{"messages_max", max.onNodeMessages},
+            {"messages_total", total.onNodeMessages},
+            {"bytes_max", 8 * max.onNodeValues},
+            {"bytes_total", 8 * total.onNodeValues}}}};
 }
 
 Json measure(const std::string& name, const Matrix& matrix, const Options& options) {
@@ -141,9 +154,7 @@ Json measure(const std::string& name, const Matrix& matrix, const Options& optio
   std::vector<Variant> local{{"local", rcp(new LocalProduct(matrix)), {}}};
   sample(local, matrix, options);
   const std::vector<double>& ours = variants.back().seconds;
-  Json result{{"name", name},
-              {"rows", matrix.getGlobalNumRows()},
-              {"entries", matrix.getGlobalNumEntries()}};
+  Json result{{"name", name}, {"rows", matrix.getGlobalNumRows()}, {"entries", matrix.getGlobalNumEntries()}};
   Json times;
   Json ratios;
   std::size_t best = 0;
@@ -173,11 +184,13 @@ Json measure(const std::string& name, const Matrix& matrix, const Options& optio
                                {"three_step", halo->report().setupSeconds}};
   }
   if (matrix.getComm()->getRank() == 0) {
-    std::fprintf(stderr, "%-28s %9lu rows  tpetra %8.1f  isend %8.1f  standard %8.1f  three-step %8.1f (local %.1f) us   gain %.2f over %s\n",
+    std::fprintf(stderr,
+                 "%-28s %9lu rows  tpetra %8.1f  isend %8.1f  standard %8.1f  three-step %8.1f (local %.1f) us   gain "
+                 "%.2f over %s\n",
                  name.c_str(), static_cast<unsigned long>(matrix.getGlobalNumRows()),
                  1e6 * quantile(variants[0].seconds, 0.5), 1e6 * quantile(variants[1].seconds, 0.5),
-                 1e6 * quantile(variants[2].seconds, 0.5), 1e6 * quantile(ours, 0.5), 1e6 * quantile(local.front().seconds, 0.5), result["gain"].get<double>(),
-                 variants[best].name.c_str());
+                 1e6 * quantile(variants[2].seconds, 0.5), 1e6 * quantile(ours, 0.5),
+                 1e6 * quantile(local.front().seconds, 0.5), result["gain"].get<double>(), variants[best].name.c_str());
   }
   return result;
 }
@@ -193,7 +206,10 @@ Problem make(const std::string& name, long long size, int entriesPerRow = 0) {
 Json measureAll(const Options& options) {
   const auto comm = Tpetra::getDefaultComm();
   Json results = Json::array();
-  {
+  const auto wanted = [&](const char* name) {
+    return std::count(options.matrices.begin(), options.matrices.end(), name) > 0;
+  };
+  if (wanted("elasticity3d")) {
     const Problem problem = make("elasticity3d", options.elasticity);
     Teuchos::ParameterList parameters;
     parameters.set("coarse: max size", 100);
@@ -208,11 +224,13 @@ Json measureAll(const Options& options) {
       results.push_back(measure("elasticity3d level " + std::to_string(level), *levels[level], options));
     }
   }
-  for (const int entries : {25, 50, 100}) {
+  for (const int entries : wanted("random") ? options.entries : std::vector<int>()) {
     const Problem problem = make("random", static_cast<long long>(options.rowsPerRank) * comm->getSize(), entries);
     results.push_back(measure("random " + std::to_string(entries) + " a row", *problem.matrix, options));
   }
-  results.push_back(measure("laplace3d", *make("laplace3d", options.laplace).matrix, options));
+  if (wanted("laplace3d")) {
+    results.push_back(measure("laplace3d", *make("laplace3d", options.laplace).matrix, options));
+  }
   return results;
 }
 
@@ -236,8 +254,14 @@ int main(int argc, char** argv) {
   app.add_option("--ranks-per-node", options.ranksPerNode, "topology, instead of the one MPI reports");
   app.add_option("--json", options.json, "file for the results, - for standard output")->capture_default_str();
   app.add_option("--network", options.network, "words for the report");
+  app.add_option("--matrices", options.matrices, "of elasticity3d (and the levels of its hierarchy), random, laplace3d")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--entries", options.entries, "a row, of the random matrices")->delimiter(',')->capture_default_str();
   app.add_option("--samples", options.samples)->capture_default_str()->check(CLI::Range(1, 100000));
-  app.add_option("--products", options.products, "in a row, a sample")->capture_default_str()->check(CLI::Range(1, 1000));
+  app.add_option("--products", options.products, "in a row, a sample")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
   app.add_option("--elasticity", options.elasticity, "grid points a direction")->capture_default_str();
   app.add_option("--laplace", options.laplace, "grid points a direction")->capture_default_str();
   app.add_option("--rows-per-rank", options.rowsPerRank, "of the random matrices")->capture_default_str();
@@ -249,11 +273,15 @@ int main(int argc, char** argv) {
   const auto topology = options.ranksPerNode.empty()
                             ? Komvos::NodeTopology::detect(MPI_COMM_WORLD)
                             : Komvos::NodeTopology::parse(options.ranksPerNode, comm->getSize());
-  Json report{{"benchmark", "spmv"},
-              {"commit", KOMVOS_COMMIT},
-              {"machine", {{"processor", processor()}, {"topology", topology.describe()}, {"network", options.network}}},
-              {"parameters", {{"samples", options.samples}, {"products_per_sample", options.products},
-                              {"ranks", comm->getSize()}, {"nodes", topology.numNodes()}}}};
+  Json report{
+      {"benchmark", "spmv"},
+      {"commit", KOMVOS_COMMIT},
+      {"machine", {{"processor", processor()}, {"topology", topology.describe()}, {"network", options.network}}},
+      {"parameters",
+       {{"samples", options.samples},
+        {"products_per_sample", options.products},
+        {"ranks", comm->getSize()},
+        {"nodes", topology.numNodes()}}}};
   try {
     report["results"] = measureAll(options);
   } catch (const std::exception& error) {

@@ -67,8 +67,8 @@ struct OwnedAndGhosts {
   }
 };
 
-/// y(row) = beta b(row) + alpha sum_k value(k) x(column(k)) for row = rows(firstRow + i), `Width` columns of the vectors
-/// at a time. beta == 0 does not read b.
+/// y(row) = beta b(row) + alpha sum_k value(k) x(column(k)) for row = rows(firstRow + i), `Width` columns of the
+/// vectors at a time. beta == 0 does not read b.
 template <class Scalar, class Matrix, class RowList, class Source, int Width>
 struct MultiplyRows {
   Matrix matrix;

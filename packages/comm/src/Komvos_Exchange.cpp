@@ -145,8 +145,8 @@ struct Exchange<Scalar, Device>::State {
       const int first = current.schedule.forwardOffset[send];
       const int last = current.schedule.forwardOffset[send + 1];
       if (staged) {
-        Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), "Komvos::Exchange::forwardOnHost", current.forwardOnHost,
-                             first, last, InBuffer{sendBuffer().host.data(), columns},
+        Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), "Komvos::Exchange::forwardOnHost",
+                             current.forwardOnHost, first, last, InBuffer{sendBuffer().host.data(), columns},
                              InBuffer{receiveBuffer().host.data(), columns}, columns, add);
       } else {
         Impl::gather<Scalar>(space, "Komvos::Exchange::forward", current.forward, first, last,
@@ -176,7 +176,8 @@ struct Exchange<Scalar, Device>::State {
     current.engine.finish();
   }
 
-  void unpack(const execution_space& space, const Impl::DeviceGatherList<MemorySpace>& list, const view& vector, bool add) {
+  void unpack(const execution_space& space, const Impl::DeviceGatherList<MemorySpace>& list, const view& vector,
+              bool add) {
     Impl::gather<Scalar>(space, "Komvos::Exchange::unpack", list, 0, list.rows,
                          Impl::VectorAccess<Scalar>{vector.data(), vector.stride_1()},
                          InBuffer{receiveBuffer().device.data(), columns}, columns, add);

@@ -33,8 +33,7 @@ template <class Scalar, class Device>
 class Exchange {
  public:
   using execution_space = typename Device::execution_space;
-  using const_view =
-      Kokkos::View<const Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  using const_view = Kokkos::View<const Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   using view = Kokkos::View<Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
   /// Allocates for `maxColumns` columns; more are allocated when they are first used.

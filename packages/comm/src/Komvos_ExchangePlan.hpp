@@ -14,10 +14,10 @@ namespace Komvos {
 
 /// One message of a plan. Its values are `count` consecutive positions of the send or receive buffer.
 struct PlanMessage {
-  int peer;    ///< destination of a send, source of a receive
-  int stage;   ///< of the route
-  int first;   ///< first position in the buffer
-  int count;   ///< values
+  int peer;     ///< destination of a send, source of a receive
+  int stage;    ///< of the route
+  int first;    ///< first position in the buffer
+  int count;    ///< values
   bool onNode;  ///< peer is on this rank's node
 };
 
@@ -37,8 +37,8 @@ struct ExchangePlan {
   int rank = 0;
   int numRanks = 0;
   int numStages = 0;
-  int numOwned = 0;   ///< length of the owned vector
-  int numTarget = 0;  ///< length of the target vector
+  int numOwned = 0;                   ///< length of the owned vector
+  int numTarget = 0;                  ///< length of the target vector
   std::vector<PlanMessage> sends;     ///< by stage, then destination
   std::vector<PlanMessage> receives;  ///< by stage, then source
   /// For each position of the send buffer: an owned index i >= 0, or ~p for position p of the receive buffer.
@@ -52,7 +52,8 @@ struct ExchangePlan {
 
 /// Called while a plan is built, once per value and message: stage, from, to, the value, and the destinations it
 /// serves along this message. For tests and analysis.
-using HopObserver = std::function<void(int stage, int from, int to, ValueId value, const std::vector<int>& destinations)>;
+using HopObserver =
+    std::function<void(int stage, int from, int to, ValueId value, const std::vector<int>& destinations)>;
 
 /// Compiles patterns along a route, for each rank the transport plays.
 ///

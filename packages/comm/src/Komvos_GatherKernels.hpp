@@ -29,7 +29,7 @@ struct DeviceGatherList {
  private:
   static index_view copy(const std::vector<int>& values) {
     Kokkos::View<int*, MemorySpace> device(Kokkos::view_alloc("Komvos::GatherList", Kokkos::WithoutInitializing),
-                                          values.size());
+                                           values.size());
     Kokkos::deep_copy(device, Kokkos::View<const int*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
                                   values.data(), values.size()));
     return device;
@@ -92,8 +92,8 @@ struct GatherRows {
 
 /// Rows [first, last) of `list`. On host memory small lists run in a plain loop: starting threads costs more.
 template <class Scalar, class ExecutionSpace, class MemorySpace, class Target, class Source>
-void gather(const ExecutionSpace& space, const char* label, const DeviceGatherList<MemorySpace>& list, int first, int last,
-            const Target& target, const Source& source, int columns, bool add) {
+void gather(const ExecutionSpace& space, const char* label, const DeviceGatherList<MemorySpace>& list, int first,
+            int last, const Target& target, const Source& source, int columns, bool add) {
   if (first == last) {
     return;
   }

@@ -66,7 +66,8 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
   return wishes;
 }
 
-ExchangePlan build(MpiTransport& transport, const Wishes& wishes, RouteChoice choice, const std::vector<Pattern>& pattern) {
+ExchangePlan build(MpiTransport& transport, const Wishes& wishes, RouteChoice choice,
+                   const std::vector<Pattern>& pattern) {
   const std::unique_ptr<Route> route = makeRoute(choice, *wishes.topology, wishes.pairing);
   return std::move(buildPlans(transport, *wishes.topology, *route, pattern).front());
 }
@@ -98,7 +99,8 @@ std::vector<double> measure(MPI_Comm comm, const std::vector<std::shared_ptr<con
   }
   std::vector<double> medians;
   for (std::vector<double>& one : seconds) {
-    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, one.data(), static_cast<int>(one.size()), MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, one.data(), static_cast<int>(one.size()), MPI_DOUBLE, MPI_MAX, comm),
+             "MPI_Allreduce");
     std::nth_element(one.begin() + warmUp, one.begin() + warmUp + repeats / 2, one.end());
     medians.push_back(one[warmUp + repeats / 2]);
   }
@@ -118,8 +120,7 @@ PlannedHalo planHalo(MPI_Comm userComm, Pattern pattern, const ExchangeOptions& 
 
   PlannedHalo result;
   HaloReport& report = result.report;
-  const auto standard =
-      std::make_shared<const ExchangePlan>(build(transport, wishes, RouteChoice::standard, patterns));
+  const auto standard = std::make_shared<const ExchangePlan>(build(transport, wishes, RouteChoice::standard, patterns));
   report.standard = reduceTraffic(comm, trafficOf(*standard));
   report.chosen = report.standard;
   result.plan = standard;

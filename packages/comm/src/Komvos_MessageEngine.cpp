@@ -71,7 +71,8 @@ void MessageEngine::unbind() {
 
 void MessageEngine::resetCounts() {
   outstandingReceives_ = static_cast<int>(schedule_.receives.size());
-  outstandingOnNode_ = static_cast<int>(std::count(schedule_.onNodeReceive.begin(), schedule_.onNodeReceive.end(), true));
+  outstandingOnNode_ =
+      static_cast<int>(std::count(schedule_.onNodeReceive.begin(), schedule_.onNodeReceive.end(), true));
   startedSends_ = 0;
   ready_.clear();
   failure_.clear();
@@ -108,7 +109,8 @@ void MessageEngine::startSend(int send) {
 void MessageEngine::sendNothing(int send) {
   const Schedule::Message& m = schedule_.sends[send];
   emptySends_.emplace_back();
-  mpiCheck(MPI_Isend(nullptr, 0, MPI_BYTE, m.peer, firstTag_ + m.stage, comm_->get(), &emptySends_.back()), "MPI_Isend");
+  mpiCheck(MPI_Isend(nullptr, 0, MPI_BYTE, m.peer, firstTag_ + m.stage, comm_->get(), &emptySends_.back()),
+           "MPI_Isend");
 }
 
 void MessageEngine::poll(bool wait) {
@@ -117,8 +119,8 @@ void MessageEngine::poll(bool wait) {
   }
   int count = 0;
   const auto some = wait ? MPI_Waitsome : MPI_Testsome;
-  const int code = some(static_cast<int>(now_->receives.size()), now_->receives.data(), &count, indices_.data(),
-                        statuses_.data());
+  const int code =
+      some(static_cast<int>(now_->receives.size()), now_->receives.data(), &count, indices_.data(), statuses_.data());
   if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
     mpiCheck(code, wait ? "MPI_Waitsome" : "MPI_Testsome");
   }

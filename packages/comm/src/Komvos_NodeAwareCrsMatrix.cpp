@@ -55,8 +55,9 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   int numCopied() const { return copiesOwned ? numSame : 0; }
   ghost_view columnView(int columns) const;
   template <class Source>
-  void multiply(const local_matrix_type& matrix, int rowClass, const Source& x, const typename exchange_type::const_view& b,
-                const typename exchange_type::view& y, Scalar alpha, Scalar beta, exchange_type* running) const;
+  void multiply(const local_matrix_type& matrix, int rowClass, const Source& x,
+                const typename exchange_type::const_view& b, const typename exchange_type::view& y, Scalar alpha,
+                Scalar beta, exchange_type* running) const;
   void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
                  Scalar alpha, Scalar beta) const;
 };
@@ -83,7 +84,8 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matri
                        Classify{ghostClass, matrix.graph.row_map, matrix.graph.entries, rowClass, numSame});
   for (int c = 0; c < 3; ++c) {
     int count = 0;
-    Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countRows", allRows, Impl::CountRows<RowClass>{rowClass, c}, count);
+    Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countRows", allRows, Impl::CountRows<RowClass>{rowClass, c},
+                            count);
     rowsOf[c] = RowList(Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::rows", Kokkos::WithoutInitializing), count);
     Kokkos::parallel_scan("Komvos::NodeAwareCrsMatrix::compactRows", allRows,
                           Impl::CompactRows<RowClass, RowList>{rowClass, rowsOf[c], c});
@@ -130,10 +132,10 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const local_matri
   const int step = running != nullptr && onHost ? progressRows : std::max(1, numRows);
   const auto launch = [&](auto width, int firstRow, int lastRow, int firstColumn) {
     using Kernel = Impl::MultiplyRows<Scalar, local_matrix_type, RowList, Source, decltype(width)::value>;
-    Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::multiplyRows",
-                         Kokkos::RangePolicy<execution_space>(0, lastRow - firstRow),
-                         Kernel{matrix, rows, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta,
-                                firstRow, firstColumn});
+    Kokkos::parallel_for(
+        "Komvos::NodeAwareCrsMatrix::multiplyRows", Kokkos::RangePolicy<execution_space>(0, lastRow - firstRow),
+        Kernel{
+            matrix, rows, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta, firstRow, firstColumn});
   };
   for (int first = 0; first < numRows; first += step) {
     const int last = std::min(numRows, first + step);
@@ -172,20 +174,26 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
   run.begin(space, x);
   const int columns = static_cast<int>(x.extent(1));
   const ghost_view values = columnView(columns);
-  const ghost_view ghosts = Kokkos::subview(values, std::make_pair(numCopied(), numCopied() + numGhosts), Kokkos::ALL());
+  const ghost_view ghosts =
+      Kokkos::subview(values, std::make_pair(numCopied(), numCopied() + numGhosts), Kokkos::ALL());
   if (copiesOwned) {
     Kokkos::deep_copy(space, Kokkos::subview(values, std::make_pair(0, numSame), Kokkos::ALL()),
                       Kokkos::subview(x, std::make_pair(0, numSame), Kokkos::ALL()));
   }
   if (numPermuted > 0) {
     using Copy = CopyPermuted<Scalar, typename halo_type::index_view>;
-    Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::permute", Kokkos::RangePolicy<execution_space>(space, 0, numPermuted),
-                         Copy{{ghosts.data(), ghosts.stride_1()}, {x.data(), x.stride_1()}, import->permuteTo(),
-                              import->permuteFrom(), columns});
+    Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::permute",
+                         Kokkos::RangePolicy<execution_space>(space, 0, numPermuted),
+                         Copy{{ghosts.data(), ghosts.stride_1()},
+                              {x.data(), x.stride_1()},
+                              import->permuteTo(),
+                              import->permuteFrom(),
+                              columns});
   }
   const auto multiplyWithGhosts = [&](int rowClass, exchange_type* running) {
     if (copiesOwned) {
-      multiply(matrix, rowClass, Impl::OneVector<Scalar>{{values.data(), values.stride_1()}}, b, y, alpha, beta, running);
+      multiply(matrix, rowClass, Impl::OneVector<Scalar>{{values.data(), values.stride_1()}}, b, y, alpha, beta,
+               running);
     } else {
       const Impl::OwnedAndGhosts<Scalar> both{{x.data(), x.stride_1()}, {ghosts.data(), ghosts.stride_1()}, numSame};
       multiply(matrix, rowClass, both, b, y, alpha, beta, running);
@@ -199,7 +207,8 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
 }
 
 template <class Scalar, class LO, class GO, class Node>
-NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_type& matrix, const ExchangeOptions& options)
+NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_type& matrix,
+                                                             const ExchangeOptions& options)
     : crs_matrix_type(matrix), state_(std::make_unique<State>()) {
   const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
   agreeOnError(comm, matrix.isFillComplete() ? "" : "NodeAwareCrsMatrix: the matrix is not fill complete");
@@ -249,8 +258,8 @@ bool overlap(const MultiVector& a, const MultiVector& b) {
 }  // namespace
 
 template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode,
-                                                     Scalar alpha, Scalar beta) const {
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, multivector_type& Y,
+                                                     Teuchos::ETransp mode, Scalar alpha, Scalar beta) const {
   const State& state = *state_;
   const std::size_t columns = X.getNumVectors();
   if (columns != Y.getNumVectors()) {
@@ -309,8 +318,8 @@ template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& X, const multivector_type& B,
                                                         multivector_type& R) const {
   const bool direct = !state_->exporter && X.isConstantStride() && B.isConstantStride() && R.isConstantStride() &&
-                      X.getNumVectors() == B.getNumVectors() && X.getNumVectors() == R.getNumVectors() && !overlap(X, R) &&
-                      !overlap(B, R);
+                      X.getNumVectors() == B.getNumVectors() && X.getNumVectors() == R.getNumVectors() &&
+                      !overlap(X, R) && !overlap(B, R);
   if (direct) {
     state_->applyRows(*this, X, B, R, Scalar{-1}, Scalar{1});
     return;

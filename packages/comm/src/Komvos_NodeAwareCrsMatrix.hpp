@@ -16,7 +16,8 @@ namespace Komvos {
 ///
 /// apply() starts the exchange, multiplies the rows that need no ghosts while messages travel, then those that need
 /// ghosts of this node, then the rest (Algorithm 3 of Bienz, Gropp and Olson). It reads the owned part of the vector
-/// in place, where Tpetra first copies it into a column-map vector. Transposed applies sum ghosts back in a fixed order.
+/// in place, where Tpetra first copies it into a column-map vector. Transposed applies sum ghosts back in a fixed
+/// order.
 ///
 /// The graph must stay as it is. Not thread safe: one apply at a time.
 template <class Scalar = DefaultScalar, class LocalOrdinal = DefaultLocalOrdinal,

@@ -62,16 +62,16 @@ std::vector<int> learnOwnerIndices(Impl::PrivateComm& comm, const TransferLists&
              "MPI_Irecv");
   }
   for (std::size_t i = 0, first = 0; i < lists.ownedPeers.size(); first += lists.ownedLengths[i++]) {
-    mpiCheck(MPI_Isend(lists.ownedLids.data() + first, lists.ownedLengths[i], MPI_INT, lists.ownedPeers[i], tag, comm.get(),
-                       &requests[request++]),
+    mpiCheck(MPI_Isend(lists.ownedLids.data() + first, lists.ownedLengths[i], MPI_INT, lists.ownedPeers[i], tag,
+                       comm.get(), &requests[request++]),
              "MPI_Isend");
   }
   mpiCheck(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
   return learned;
 }
 
-Pattern makePattern(Impl::PrivateComm& comm, const TransferLists& lists, std::size_t numOwned, std::size_t numOverlapping,
-                    std::size_t numSame) {
+Pattern makePattern(Impl::PrivateComm& comm, const TransferLists& lists, std::size_t numOwned,
+                    std::size_t numOverlapping, std::size_t numSame) {
   Pattern pattern;
   pattern.rank = comm.rank();
   pattern.numOwned = static_cast<int>(numOwned);
@@ -144,17 +144,21 @@ struct NodeAwareImport<LO, GO, Node>::State {
     comm = Impl::PrivateComm::of(userComm);
     TransferLists lists;
     if (isImport) {
-      groupByRank(transfer.getExportPIDs(), transfer.getExportLIDs(), lists.ownedPeers, lists.ownedLengths, lists.ownedLids);
-      receivingSide(transfer.getDistributor(), transfer.getRemoteLIDs(), lists.ghostPeers, lists.ghostLengths, lists.ghostLids);
+      groupByRank(transfer.getExportPIDs(), transfer.getExportLIDs(), lists.ownedPeers, lists.ownedLengths,
+                  lists.ownedLids);
+      receivingSide(transfer.getDistributor(), transfer.getRemoteLIDs(), lists.ghostPeers, lists.ghostLengths,
+                    lists.ghostLids);
     } else {
-      groupByRank(transfer.getExportPIDs(), transfer.getExportLIDs(), lists.ghostPeers, lists.ghostLengths, lists.ghostLids);
-      receivingSide(transfer.getDistributor(), transfer.getRemoteLIDs(), lists.ownedPeers, lists.ownedLengths, lists.ownedLids);
+      groupByRank(transfer.getExportPIDs(), transfer.getExportLIDs(), lists.ghostPeers, lists.ghostLengths,
+                  lists.ghostLids);
+      receivingSide(transfer.getDistributor(), transfer.getRemoteLIDs(), lists.ownedPeers, lists.ownedLengths,
+                    lists.ownedLids);
     }
     setPermutation(isImport ? transfer.getPermuteToLIDs() : transfer.getPermuteFromLIDs(),
                    isImport ? transfer.getPermuteFromLIDs() : transfer.getPermuteToLIDs());
-    halo = planHalo(userComm,
-                    makePattern(*comm, lists, Impl::localLength(*ownedMap), Impl::localLength(*overlappingMap), numSame),
-                    options);
+    halo = planHalo(
+        userComm, makePattern(*comm, lists, Impl::localLength(*ownedMap), Impl::localLength(*overlappingMap), numSame),
+        options);
   }
 
   void setPermutation(Teuchos::ArrayView<const LO> to, Teuchos::ArrayView<const LO> from) {
@@ -217,7 +221,8 @@ class Columns {
 };
 
 template <class Source, class Target>
-std::string mismatch(const char* caller, const Source& source, const Target& target, int sourceLength, int targetLength) {
+std::string mismatch(const char* caller, const Source& source, const Target& target, int sourceLength,
+                     int targetLength) {
   if (static_cast<int>(source.extent(0)) == sourceLength && static_cast<int>(target.extent(0)) == targetLength &&
       source.extent(1) == target.extent(1) && source.extent(1) > 0) {
     return {};
@@ -226,8 +231,8 @@ std::string mismatch(const char* caller, const Source& source, const Target& tar
     return std::to_string(rows) + " x " + std::to_string(columns);
   };
   return std::string("NodeAwareImport::") + caller + ": source is " + shape(source.extent(0), source.extent(1)) +
-         ", target is " + shape(target.extent(0), target.extent(1)) + "; the maps have " + std::to_string(sourceLength) +
-         " and " + std::to_string(targetLength) + " entries here";
+         ", target is " + shape(target.extent(0), target.extent(1)) + "; the maps have " +
+         std::to_string(sourceLength) + " and " + std::to_string(targetLength) + " entries here";
 }
 
 bool addsLocally(Tpetra::CombineMode mode) { return mode == Tpetra::ADD_ASSIGN; }
@@ -263,8 +268,9 @@ void NodeAwareImport<LO, GO, Node>::doImport(const multivector_type<Scalar>& sou
   Kokkos::parallel_for("Komvos::NodeAwareImport::same", sameRows,
                        Rows{yAt, xAt, {}, {}, 0, 0, columns, addsLocally(mode)});
   const Kokkos::RangePolicy<execution_space> permutedRows(space, 0, state.numPermuted);
-  Kokkos::parallel_for("Komvos::NodeAwareImport::permute", permutedRows,
-                       Rows{yAt, xAt, state.permuteTo, state.permuteFrom, state.numSame, 0, columns, addsLocally(mode)});
+  Kokkos::parallel_for(
+      "Komvos::NodeAwareImport::permute", permutedRows,
+      Rows{yAt, xAt, state.permuteTo, state.permuteFrom, state.numSame, 0, columns, addsLocally(mode)});
   run.end(space, Kokkos::subview(y, std::make_pair(state.numSame, numOverlapping), Kokkos::ALL()),
           addsRemotely(mode) ? Combine::add : Combine::insert);
   Impl::fence(space, "Komvos::NodeAwareImport::doImport: target may be read on the host");
@@ -299,8 +305,9 @@ void NodeAwareImport<LO, GO, Node>::doExport(const multivector_type<Scalar>& sou
   Kokkos::parallel_for("Komvos::NodeAwareImport::same", sameRows,
                        Rows{yAt, xAt, {}, {}, 0, 0, columns, addsLocally(mode)});
   const Kokkos::RangePolicy<execution_space> permutedRows(space, 0, state.numPermuted);
-  Kokkos::parallel_for("Komvos::NodeAwareImport::permute", permutedRows,
-                       Rows{yAt, xAt, state.permuteFrom, state.permuteTo, 0, state.numSame, columns, addsLocally(mode)});
+  Kokkos::parallel_for(
+      "Komvos::NodeAwareImport::permute", permutedRows,
+      Rows{yAt, xAt, state.permuteFrom, state.permuteTo, 0, state.numSame, columns, addsLocally(mode)});
   run.endReverse(space, y);
   Impl::fence(space, "Komvos::NodeAwareImport::doExport: target may be read on the host");
   to.finish(target);
@@ -338,11 +345,11 @@ auto NodeAwareImport<LO, GO, Node>::permuteFrom() const -> index_view {
 using Import = NodeAwareImport<>;
 template class NodeAwareImport<DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
 
-#define KOMVOS_INSTANTIATE(SCALAR)                                                                            \
-  template Exchange<SCALAR, Import::device_type>& Import::exchange<SCALAR>() const;                           \
-  template void Import::doImport(const Import::multivector_type<SCALAR>&, Import::multivector_type<SCALAR>&,  \
-                                 Tpetra::CombineMode) const;                                                  \
-  template void Import::doExport(const Import::multivector_type<SCALAR>&, Import::multivector_type<SCALAR>&,  \
+#define KOMVOS_INSTANTIATE(SCALAR)                                                                           \
+  template Exchange<SCALAR, Import::device_type>& Import::exchange<SCALAR>() const;                          \
+  template void Import::doImport(const Import::multivector_type<SCALAR>&, Import::multivector_type<SCALAR>&, \
+                                 Tpetra::CombineMode) const;                                                 \
+  template void Import::doExport(const Import::multivector_type<SCALAR>&, Import::multivector_type<SCALAR>&, \
                                  Tpetra::CombineMode) const;
 KOMVOS_INSTANTIATE(double)
 KOMVOS_INSTANTIATE(int)

@@ -26,7 +26,8 @@ namespace Komvos {
 /// The *overlapping* map is the other. Imports copy from owned to overlapping; exports sum the other way.
 ///
 /// The maps are kept by reference count; the Import itself is not needed any more once this object is made.
-template <class LocalOrdinal = DefaultLocalOrdinal, class GlobalOrdinal = DefaultGlobalOrdinal, class Node = DefaultNode>
+template <class LocalOrdinal = DefaultLocalOrdinal, class GlobalOrdinal = DefaultGlobalOrdinal,
+          class Node = DefaultNode>
 class NodeAwareImport {
  public:
   using import_type = Tpetra::Import<LocalOrdinal, GlobalOrdinal, Node>;
@@ -53,14 +54,16 @@ class NodeAwareImport {
   /// \note Collective; bit-identical to Tpetra's doImport.
   /// \throws PlanMismatch if a vector does not fit its map, also on ranks that would have got values from this one
   template <class Scalar>
-  void doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target, Tpetra::CombineMode mode) const;
+  void doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
+                Tpetra::CombineMode mode) const;
 
   /// target <- source summed, by ADD or ADD_ASSIGN as above.
   /// \param source over the overlapping map
   /// \param target over the owned map
   /// \note Collective; equal to Tpetra's doExport but for the order of sums, which here is always the same.
   template <class Scalar>
-  void doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target, Tpetra::CombineMode mode) const;
+  void doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
+                Tpetra::CombineMode mode) const;
 
   Teuchos::RCP<const map_type> getOwnedMap() const;
   Teuchos::RCP<const map_type> getOverlappingMap() const;

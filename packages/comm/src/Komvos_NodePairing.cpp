@@ -18,9 +18,12 @@ Pairing parsePairing(const std::string& text) {
 
 std::string toString(Pairing pairing) {
   switch (pairing) {
-    case Pairing::leastLoaded: return "least-loaded";
-    case Pairing::majority: return "majority";
-    default: return "by-volume";
+    case Pairing::leastLoaded:
+      return "least-loaded";
+    case Pairing::majority:
+      return "majority";
+    default:
+      return "by-volume";
   }
 }
 

@@ -150,8 +150,8 @@ std::vector<int> readLabels(const std::string& path, int numRanks) {
     labels.push_back(label);
   }
   if (!file.eof() || static_cast<int>(labels.size()) != numRanks) {
-    throw BadInput("node map '" + path + "' has " + std::to_string(labels.size()) + " readable node numbers, but there are " +
-                   std::to_string(numRanks) + " ranks");
+    throw BadInput("node map '" + path + "' has " + std::to_string(labels.size()) +
+                   " readable node numbers, but there are " + std::to_string(numRanks) + " ranks");
   }
   return labels;
 }
@@ -258,7 +258,8 @@ std::string NodeTopology::describe() const {
     ++nodesWith[numRanksOn(node)];
   }
   std::ostringstream text;
-  text << numRanks_ << (numRanks_ == 1 ? " rank on " : " ranks on ") << numNodes_ << (numNodes_ == 1 ? " node" : " nodes");
+  text << numRanks_ << (numRanks_ == 1 ? " rank on " : " ranks on ") << numNodes_
+       << (numNodes_ == 1 ? " node" : " nodes");
   if (nodesWith.size() == 1) {
     text << " (" << nodesWith.begin()->first << " each)";
   } else {

@@ -32,7 +32,8 @@ std::string of(int index, int count) { return std::to_string(index) + " of " + s
 
 void Pattern::check(int numRanks) const {
   for (const Send& send : sends) {
-    require(send.destination >= 0 && send.destination < numRanks, rank, "sends to rank " + of(send.destination, numRanks));
+    require(send.destination >= 0 && send.destination < numRanks, rank,
+            "sends to rank " + of(send.destination, numRanks));
     require(send.destination != rank, rank, "sends to itself");
     require(send.local >= 0 && send.local < numOwned, rank, "sends owned value " + of(send.local, numOwned));
   }

@@ -26,7 +26,8 @@ std::vector<Schedule::Message> copyMessages(const std::vector<PlanMessage>& mess
 }
 
 /// Pairs (key, value), keys < numKeys, to offsets and values; values of a key keep their order.
-void bucket(const std::vector<std::pair<int, int>>& pairs, int numKeys, std::vector<int>& offset, std::vector<int>& values) {
+void bucket(const std::vector<std::pair<int, int>>& pairs, int numKeys, std::vector<int>& offset,
+            std::vector<int>& values) {
   offset.assign(numKeys + 1, 0);
   for (const auto& pair : pairs) {
     ++offset[pair.first + 1];

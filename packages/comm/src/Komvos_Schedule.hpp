@@ -33,12 +33,12 @@ struct Schedule {
   std::vector<int> dependentOffset;  ///< receives + 1, into dependents
   std::vector<int> dependents;       ///< sends that wait for the receive
 
-  GatherList initial;              ///< send buffer from the vector, before any message
-  GatherList forward;              ///< send buffer from the receive buffer; rows of one send are consecutive
-  std::vector<int> forwardOffset;  ///< sends + 1, into the rows of `forward`
-  bool forwardAdds = false;        ///< forward rows add to what `initial` wrote
-  GatherList finalOnNode;          ///< vector from receive buffer: what came straight from this node
-  GatherList finalRest;            ///< ... and the rest
+  GatherList initial;               ///< send buffer from the vector, before any message
+  GatherList forward;               ///< send buffer from the receive buffer; rows of one send are consecutive
+  std::vector<int> forwardOffset;   ///< sends + 1, into the rows of `forward`
+  bool forwardAdds = false;         ///< forward rows add to what `initial` wrote
+  GatherList finalOnNode;           ///< vector from receive buffer: what came straight from this node
+  GatherList finalRest;             ///< ... and the rest
   std::vector<bool> onNodeReceive;  ///< receives that `finalOnNode` reads
 };
 

@@ -12,9 +12,9 @@ namespace Komvos {
 
 /// What one rank sends in one exchange, or a sum or a maximum of that over ranks.
 struct RankTraffic {
-  long neighbours = 0;          ///< distinct ranks it sends to
+  long neighbours = 0;  ///< distinct ranks it sends to
   long interNodeMessages = 0;
-  long interNodeValues = 0;     ///< times columns times sizeof(Scalar) = bytes
+  long interNodeValues = 0;  ///< times columns times sizeof(Scalar) = bytes
   long onNodeMessages = 0;
   long onNodeValues = 0;
 };

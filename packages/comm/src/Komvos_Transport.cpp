@@ -19,7 +19,8 @@ std::vector<std::vector<Packet>> MpiTransport::exchange(std::vector<std::vector<
   std::vector<MPI_Request> sends(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     // Synchronous: completion means that the receiver has matched it.
-    mpiCheck(MPI_Issend(out[i].data.data(), static_cast<int>(out[i].data.size()), MPI_INT, out[i].peer, tag, comm, &sends[i]),
+    mpiCheck(MPI_Issend(out[i].data.data(), static_cast<int>(out[i].data.size()), MPI_INT, out[i].peer, tag, comm,
+                        &sends[i]),
              "MPI_Issend");
   }
   std::vector<Packet> in;

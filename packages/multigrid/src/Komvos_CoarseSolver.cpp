@@ -92,8 +92,9 @@ Teuchos::RCP<const Map> gatherMap(const Map& map) {
     offsets[i + 1] = offsets[i] + counts[i];
   }
   std::vector<long long> all(offsets.back());
-  mpiCheck(MPI_Gatherv(here.data(), count, MPI_LONG_LONG, all.data(), counts.data(), offsets.data(), MPI_LONG_LONG, 0, comm),
-           "MPI_Gatherv");
+  mpiCheck(
+      MPI_Gatherv(here.data(), count, MPI_LONG_LONG, all.data(), counts.data(), offsets.data(), MPI_LONG_LONG, 0, comm),
+      "MPI_Gatherv");
   const std::vector<DefaultGlobalOrdinal> ids(all.begin(), all.end());
   return Teuchos::rcp(new Map(map.getGlobalNumElements(),
                               Teuchos::ArrayView<const DefaultGlobalOrdinal>(ids.data(), static_cast<int>(ids.size())),

@@ -28,7 +28,8 @@ using XpetraMultiVector = Xpetra::MultiVector<SC, LO, GO, NO>;
 /// CoarseSolver where MueLu expects a smoother. The solution does not depend on the initial guess.
 class CoarseSolverSmoother : public Smoother {
  public:
-  explicit CoarseSolverSmoother(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options) : solver_(matrix, options) {}
+  explicit CoarseSolverSmoother(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options)
+      : solver_(matrix, options) {}
   void Apply(XpetraMultiVector& x, const XpetraMultiVector& rhs, bool) const override {
     solver_.apply(Xpetra::toTpetra(rhs), Xpetra::toTpetra(x));
   }

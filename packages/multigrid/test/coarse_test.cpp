@@ -32,7 +32,8 @@ RCP<const Map> unevenMap(GO rows) {
   const int size = comm->getSize();
   std::vector<GO> mine;
   for (GO row = 0; row < rows; ++row) {
-    const int owner = size < 3 ? static_cast<int>(row % size) : 1 + static_cast<int>(std::sqrt(double(row) / rows) * (size - 1));
+    const int owner =
+        size < 3 ? static_cast<int>(row % size) : 1 + static_cast<int>(std::sqrt(double(row) / rows) * (size - 1));
     if (owner == rank) {
       mine.push_back(row);
     }
@@ -152,11 +153,11 @@ TEST(MueLuPreconditioner, ConvergesInFewIterationsOnAnyNumberOfRanks) {
   Teuchos::ParameterList parameters;
   parameters.set("coarse: max size", 200);
   int levels = 0;
-  const auto preconditioner = Komvos::createMueLuPreconditioner(
-      matrix, parameters, {}, {}, [&](int level, const std::string& name, const Matrix&) {
-        levels = std::max(levels, level + 1);
-        EXPECT_TRUE(name == "A" || level > 0);
-      });
+  const auto preconditioner = Komvos::createMueLuPreconditioner(matrix, parameters, {}, {},
+                                                                [&](int level, const std::string& name, const Matrix&) {
+                                                                  levels = std::max(levels, level + 1);
+                                                                  EXPECT_TRUE(name == "A" || level > 0);
+                                                                });
   EXPECT_GE(levels, 2);
   EXPECT_EQ(parameters.get<std::string>("coarse: type"), "KLU2");
   Vector b(matrix->getRangeMap(), 1);
@@ -170,8 +171,8 @@ TEST(MueLuPreconditioner, ConvergesInFewIterationsOnAnyNumberOfRanks) {
   // The same preconditioner with the node-aware matrix: the same number of iterations.
   Komvos::ExchangeOptions options;
   options.route = Komvos::RouteChoice::threeStep;
-  options.topology = std::make_shared<Komvos::NodeTopology>(
-      Komvos::NodeTopology::uniform(Tpetra::getDefaultComm()->getSize(), 2));
+  options.topology =
+      std::make_shared<Komvos::NodeTopology>(Komvos::NodeTopology::uniform(Tpetra::getDefaultComm()->getSize(), 2));
   x.putScalar(0.0);
   EXPECT_EQ(iterationsOfCg(Komvos::makeNodeAware(matrix, options), preconditioner, b, x), iterations);
 }
