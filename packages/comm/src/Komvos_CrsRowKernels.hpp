@@ -49,11 +49,16 @@ struct CountRows {
   KOKKOS_INLINE_FUNCTION void operator()(int row, int& count) const { count += rowClass(row) == wanted ? 1 : 0; }
 };
 
-/// Entries of x by column: one vector for all columns.
+/// Entries of x by column index: one vector for all of them.
 template <class Scalar>
 struct OneVector {
   VectorAccess<const Scalar> x;
-  KOKKOS_INLINE_FUNCTION Scalar operator()(int column, int j) const { return x(column, j); }
+
+  struct Column {
+    const Scalar* x;
+    KOKKOS_FORCEINLINE_FUNCTION Scalar operator()(int entry) const { return x[entry]; }
+  };
+  KOKKOS_FORCEINLINE_FUNCTION Column column(int j) const { return {&x(0, j)}; }
 };
 
 /// Owned entries in place, ghosts in an array of their own.
@@ -62,15 +67,52 @@ struct OwnedAndGhosts {
   VectorAccess<const Scalar> owned;
   VectorAccess<const Scalar> ghosts;
   int numSame;
-  KOKKOS_INLINE_FUNCTION Scalar operator()(int column, int j) const {
-    return column < numSame ? owned(column, j) : ghosts(column - numSame, j);
-  }
+
+  struct Column {
+    const Scalar* owned;
+    const Scalar* ghosts;
+    int numSame;
+    KOKKOS_FORCEINLINE_FUNCTION Scalar operator()(int entry) const {
+      return entry < numSame ? owned[entry] : ghosts[entry - numSame];
+    }
+  };
+  KOKKOS_FORCEINLINE_FUNCTION Column column(int j) const { return {&owned(0, j), &ghosts(0, j), numSame}; }
 };
 
-/// y(row) = beta b(row) + alpha sum_k value(k) x(column(k)) for row = rows(firstRow + i), `Width` columns of the
-/// vectors at a time. beta == 0 does not read b.
+/// sum_k value(k) x(column(k)) over one row. Four partial sums, since one alone would wait for the latency of its
+/// additions; added in the order Kokkos Kernels adds them on the host, so that results there are the same bits.
+template <class Scalar, class Index, class Column>
+KOKKOS_FORCEINLINE_FUNCTION Scalar multiplyRow(const Scalar* values, const Index* columns, int count, const Column& x) {
+  Scalar sum0{}, sum1{}, sum2{}, sum3{};
+  int k = 0;
+  for (; k + 4 <= count; k += 4) {
+    sum0 += values[k] * x(columns[k]);
+    sum1 += values[k + 1] * x(columns[k + 1]);
+    sum2 += values[k + 2] * x(columns[k + 2]);
+    sum3 += values[k + 3] * x(columns[k + 3]);
+  }
+  for (; k < count; ++k) {
+    sum0 += values[k] * x(columns[k]);
+  }
+  return sum0 + sum1 + sum2 + sum3;
+}
+
+/// The same for four columns of x at once: the matrix is read once.
+template <class Scalar, class Index, class Column>
+KOKKOS_FORCEINLINE_FUNCTION void multiplyRow(const Scalar* values, const Index* columns, int count,
+                                             const Column (&x)[4], Scalar (&sum)[4]) {
+  for (int k = 0; k < count; ++k) {
+    for (int w = 0; w < 4; ++w) {
+      sum[w] += values[k] * x[w](columns[k]);
+    }
+  }
+}
+
+/// y(row) = beta b(row) + alpha (A x)(row) for row = rows(firstRow + i), or firstRow + i if the list is empty, `Width`
+/// columns of the vectors at a time. beta == 0 does not read b.
 template <class Scalar, class Matrix, class RowList, class Source, int Width>
 struct MultiplyRows {
+  static_assert(Width == 1 || Width == 4);
   Matrix matrix;
   RowList rows;
   Source x;
@@ -80,15 +122,18 @@ struct MultiplyRows {
   int firstRow, firstColumn;
 
   KOKKOS_INLINE_FUNCTION void operator()(int i) const {
-    const int row = rows(firstRow + i);
+    const int row = rows.extent(0) == 0 ? firstRow + i : rows(firstRow + i);
+    const std::size_t begin = matrix.graph.row_map(row);
+    const int count = static_cast<int>(matrix.graph.row_map(row + 1) - begin);
+    const Scalar* const values = matrix.values.data() + begin;
+    const auto* const columns = matrix.graph.entries.data() + begin;
     Scalar sum[Width] = {};
-    const auto end = matrix.graph.row_map(row + 1);
-    for (auto k = matrix.graph.row_map(row); k < end; ++k) {
-      const int column = matrix.graph.entries(k);
-      const Scalar value = matrix.values(k);
-      for (int w = 0; w < Width; ++w) {
-        sum[w] += value * x(column, firstColumn + w);
-      }
+    if constexpr (Width == 1) {
+      sum[0] = multiplyRow(values, columns, count, x.column(firstColumn));
+    } else {
+      const typename Source::Column four[4] = {x.column(firstColumn), x.column(firstColumn + 1),
+                                               x.column(firstColumn + 2), x.column(firstColumn + 3)};
+      multiplyRow(values, columns, count, four, sum);
     }
     for (int w = 0; w < Width; ++w) {
       Scalar& out = y(row, firstColumn + w);

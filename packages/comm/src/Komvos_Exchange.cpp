@@ -24,7 +24,7 @@ std::string shape(std::size_t rows, std::size_t columns) {
 template <class MemorySpace>
 struct Direction {
   Impl::Schedule schedule;
-  Impl::DeviceGatherList<MemorySpace> initial, forward, finalOnNode, finalRest;
+  Impl::DeviceGatherList<MemorySpace> initial, forward, finalOnNode, finalRest, copiedOnNode, copiedRest;
   Impl::DeviceGatherList<Kokkos::HostSpace> forwardOnHost;  // where messages are staged through the host
   Impl::MessageEngine engine;
 
@@ -34,6 +34,8 @@ struct Direction {
         forward(staged ? Impl::GatherList{} : schedule.forward),
         finalOnNode(schedule.finalOnNode),
         finalRest(schedule.finalRest),
+        copiedOnNode(schedule.copiedOnNode),
+        copiedRest(schedule.copiedRest),
         forwardOnHost(staged ? schedule.forward : Impl::GatherList{}),
         engine(std::move(comm), firstTag, schedule) {}
 };
@@ -96,7 +98,8 @@ struct Exchange<Scalar, Device>::State {
   Buffer<Scalar, execution_space>& sendBuffer() { return phase == Phase::forward ? outbound : inbound; }
   Buffer<Scalar, execution_space>& receiveBuffer() { return phase == Phase::forward ? inbound : outbound; }
 
-  void begin(const execution_space& space, Phase which, const const_view& vector) {
+  /// \param targets where messages may arrive in place, or null
+  void begin(const execution_space& space, Phase which, const const_view& vector, Scalar* targets) {
     if (phase != Phase::idle) {
       throw Error("Exchange::begin: another exchange is in flight (rank " + std::to_string(plan->rank) + ")");
     }
@@ -107,7 +110,8 @@ struct Exchange<Scalar, Device>::State {
                          ", the plan expects " + std::to_string(length) + " rows and at least one column (rank " +
                          std::to_string(plan->rank) + ")");
     }
-    start(which, static_cast<int>(vector.extent(1)));
+    const bool inPlace = !staged && vector.extent(1) == 1;
+    start(which, static_cast<int>(vector.extent(1)), inPlace ? targets : nullptr);
     Run& current = run(which);
     Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
     current.engine.startReceives();
@@ -121,18 +125,19 @@ struct Exchange<Scalar, Device>::State {
     current.engine.startReadySends();
   }
 
-  void start(Phase which, int numColumns) {
+  void start(Phase which, int numColumns, Scalar* targets) {
     if (numColumns > allocatedColumns) {
       allocate(numColumns);
     }
     phase = which;
     columns = numColumns;
+    arrivesInPlace = targets;
     run(which).engine.bind(sendBuffer().forMpi(staged), receiveBuffer().forMpi(staged),
-                           static_cast<int>(sizeof(Scalar)) * columns);
+                           static_cast<int>(sizeof(Scalar)) * columns, targets);
   }
 
   void abandon(Phase which) {
-    start(which, 1);
+    start(which, 1, nullptr);
     run(which).engine.abandon();
     phase = Phase::idle;
   }
@@ -191,6 +196,15 @@ struct Exchange<Scalar, Device>::State {
     }
   }
 
+  /// Values that have arrived in place must have arrived in this vector.
+  void requireTargets(const char* caller, const view& vector, bool add) const {
+    if (arrivesInPlace && (vector.data() != arrivesInPlace || add)) {
+      throw PlanMismatch(std::string("Exchange::") + caller +
+                         ": begin() was given another vector to fill, or Combine is not insert (rank " +
+                         std::to_string(plan->rank) + ")");
+    }
+  }
+
   /// Marks the exchange as over, also when an exception passes.
   struct Idle {
     State& state;
@@ -209,10 +223,11 @@ struct Exchange<Scalar, Device>::State {
       Kokkos::deep_copy(space, receiveBuffer().device, receiveBuffer().host);
     }
     requireShape("end", vector, which == Phase::forward ? plan->numTarget : plan->numOwned);
+    requireTargets("end", vector, add);
     if (!onNodeFinished) {
-      unpack(space, current.finalOnNode, vector, add);
+      unpack(space, arrivesInPlace ? current.copiedOnNode : current.finalOnNode, vector, add);
     }
-    unpack(space, current.finalRest, vector, add);
+    unpack(space, arrivesInPlace ? current.copiedRest : current.finalRest, vector, add);
   }
 
   std::shared_ptr<const ExchangePlan> plan;
@@ -225,6 +240,7 @@ struct Exchange<Scalar, Device>::State {
   std::unique_ptr<Run> reverseRun;
   int allocatedColumns = 0;
   int columns = 0;
+  Scalar* arrivesInPlace = nullptr;
   Phase phase = Phase::idle;
   bool onNodeFinished = false;
 };
@@ -242,7 +258,12 @@ Exchange<Scalar, Device>& Exchange<Scalar, Device>::operator=(Exchange&&) noexce
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned) {
-  state_->begin(space, Phase::forward, owned);
+  state_->begin(space, Phase::forward, owned, nullptr);
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned, const view& ghosts) {
+  state_->begin(space, Phase::forward, owned, ghosts.data());
 }
 
 template <class Scalar, class Device>
@@ -269,7 +290,8 @@ void Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const 
     state.forwardReady(space);
   }
   state.requireShape("finishOnNode", ghosts, state.plan->numTarget);
-  state.unpack(space, run.finalOnNode, ghosts, combine == Combine::add);
+  state.requireTargets("finishOnNode", ghosts, combine == Combine::add);
+  state.unpack(space, state.arrivesInPlace ? run.copiedOnNode : run.finalOnNode, ghosts, combine == Combine::add);
   state.onNodeFinished = true;
 }
 
@@ -287,7 +309,7 @@ void Exchange<Scalar, Device>::forward(const execution_space& space, const const
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::beginReverse(const execution_space& space, const const_view& ghosts) {
-  state_->begin(space, Phase::reverse, ghosts);
+  state_->begin(space, Phase::reverse, ghosts, nullptr);
 }
 
 template <class Scalar, class Device>

@@ -51,6 +51,12 @@ class Exchange {
   /// another shape; no rank hangs.
   void begin(const execution_space& space, const const_view& owned);
 
+  /// The same, and lets messages arrive in `ghosts` without a copy where their values are neighbours there (one column,
+  /// messages not staged through the host). For work space that is used again and again: each new address costs new
+  /// requests.
+  /// \param ghosts as given to end(); not to be touched until then
+  void begin(const execution_space& space, const const_view& owned, const view& ghosts);
+
   /// Lets messages travel on; call it now and then between begin and end. \return true once all values have arrived.
   bool progress();
 

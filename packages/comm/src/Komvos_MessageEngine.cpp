@@ -23,15 +23,15 @@ MessageEngine::~MessageEngine() {
   }
 }
 
-void MessageEngine::bind(const void* sendBuffer, void* receiveBuffer, int bytesPerValue) {
+void MessageEngine::bind(const void* sendBuffer, void* receiveBuffer, int bytesPerValue, void* targets) {
   for (Binding& binding : bindings_) {
     if (binding.bytesPerValue == bytesPerValue && binding.sendBuffer == sendBuffer &&
-        binding.receiveBuffer == receiveBuffer) {
+        binding.receiveBuffer == receiveBuffer && binding.targets == targets) {
       now_ = &binding;
       return;
     }
   }
-  Binding made{sendBuffer, receiveBuffer, bytesPerValue, MPI_DATATYPE_NULL, {}, {}};
+  Binding made{sendBuffer, receiveBuffer, targets, bytesPerValue, MPI_DATATYPE_NULL, {}, {}};
   // Counts are values, not bytes: a message may be larger than 2 GiB.
   mpiCheck(MPI_Type_contiguous(bytesPerValue, MPI_BYTE, &made.type), "MPI_Type_contiguous");
   mpiCheck(MPI_Type_commit(&made.type), "MPI_Type_commit");
@@ -40,9 +40,11 @@ void MessageEngine::bind(const void* sendBuffer, void* receiveBuffer, int bytesP
   };
   for (const Schedule::Message& m : schedule_.receives) {
     made.receives.emplace_back();
-    mpiCheck(MPI_Recv_init(at(receiveBuffer, m.first), m.count, made.type, m.peer, firstTag_ + m.stage, comm_->get(),
-                           &made.receives.back()),
-             "MPI_Recv_init");
+    const bool direct = targets != nullptr && m.directTarget >= 0;
+    void* buffer = direct ? at(targets, m.directTarget) : at(receiveBuffer, m.first);
+    mpiCheck(
+        MPI_Recv_init(buffer, m.count, made.type, m.peer, firstTag_ + m.stage, comm_->get(), &made.receives.back()),
+        "MPI_Recv_init");
   }
   for (const Schedule::Message& m : schedule_.sends) {
     made.sends.emplace_back();

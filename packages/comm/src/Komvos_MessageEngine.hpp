@@ -29,7 +29,8 @@ class MessageEngine {
   MessageEngine& operator=(const MessageEngine&) = delete;
 
   /// Selects the requests for these buffers, created on first use. Position p of a buffer is at p * bytesPerValue.
-  void bind(const void* sendBuffer, void* receiveBuffer, int bytesPerValue);
+  /// \param targets if not null, receives with a directTarget go there, target t at t * bytesPerValue
+  void bind(const void* sendBuffer, void* receiveBuffer, int bytesPerValue, void* targets = nullptr);
   /// Frees all requests: the buffers are about to go.
   void unbind();
 
@@ -57,6 +58,7 @@ class MessageEngine {
   struct Binding {
     const void* sendBuffer;
     const void* receiveBuffer;
+    const void* targets;
     int bytesPerValue;
     MPI_Datatype type;
     std::vector<MPI_Request> sends;

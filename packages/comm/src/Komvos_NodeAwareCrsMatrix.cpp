@@ -125,8 +125,9 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const local_matri
                                                                const typename exchange_type::const_view& b,
                                                                const typename exchange_type::view& y, Scalar alpha,
                                                                Scalar beta, exchange_type* running) const {
-  const RowList& rows = rowsOf[rowClass];
-  const int numRows = static_cast<int>(rows.extent(0));
+  const int numRows = static_cast<int>(rowsOf[rowClass].extent(0));
+  const bool allRows = static_cast<std::size_t>(numRows) == static_cast<std::size_t>(matrix.numRows());
+  const RowList rows = allRows ? RowList() : rowsOf[rowClass];
   const int columns = static_cast<int>(y.extent(1));
   const bool onHost = Impl::hostCanAccessBuffers<execution_space>();
   const int step = running != nullptr && onHost ? progressRows : std::max(1, numRows);
@@ -171,11 +172,11 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
     return;
   }
   exchange_type& run = import->template exchange<Scalar>();
-  run.begin(space, x);
   const int columns = static_cast<int>(x.extent(1));
   const ghost_view values = columnView(columns);
   const ghost_view ghosts =
       Kokkos::subview(values, std::make_pair(numCopied(), numCopied() + numGhosts), Kokkos::ALL());
+  run.begin(space, x, ghosts);
   if (copiesOwned) {
     Kokkos::deep_copy(space, Kokkos::subview(values, std::make_pair(0, numSame), Kokkos::ALL()),
                       Kokkos::subview(x, std::make_pair(0, numSame), Kokkos::ALL()));

@@ -20,7 +20,7 @@ std::vector<int> messageOf(const std::vector<PlanMessage>& messages, int length)
 std::vector<Schedule::Message> copyMessages(const std::vector<PlanMessage>& messages) {
   std::vector<Schedule::Message> result;
   for (const PlanMessage& m : messages) {
-    result.push_back({m.peer, m.stage, m.first, m.count, 0});
+    result.push_back({m.peer, m.stage, m.first, m.count, 0, -1});
   }
   return result;
 }
@@ -47,6 +47,37 @@ void setDependencies(Schedule& schedule, std::vector<std::pair<int, int>> edges)
   bucket(edges, static_cast<int>(schedule.receives.size()), schedule.dependentOffset, schedule.dependents);
   for (const auto& edge : edges) {
     ++schedule.sends[edge.second].waitsFor;
+  }
+}
+
+/// Finds the receives whose values fill consecutive targets and are not sent on: they can be received in place.
+void setDirectTargets(Schedule& schedule, const ExchangePlan& plan, const std::vector<int>& receiveOf) {
+  const int unset = -1;
+  const int several = -2;
+  std::vector<int> targetOf(plan.receiveLength(), unset);
+  for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
+    int& target = targetOf[delivery.position];
+    target = target == unset ? delivery.target : several;
+  }
+  for (const int source : plan.sendSource) {
+    if (source < 0) {
+      targetOf[~source] = several;
+    }
+  }
+  for (Schedule::Message& message : schedule.receives) {
+    const int first = targetOf[message.first];
+    bool direct = first >= 0;
+    for (int i = 1; i < message.count; ++i) {
+      direct = direct && targetOf[message.first + i] == first + i;
+    }
+    message.directTarget = direct ? first : -1;
+  }
+  for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
+    if (schedule.receives[receiveOf[delivery.position]].directTarget < 0) {
+      GatherList& list = delivery.onNode ? schedule.copiedOnNode : schedule.copiedRest;
+      list.to.push_back(delivery.target);
+      list.from.push_back(delivery.position);
+    }
   }
 }
 
@@ -97,6 +128,7 @@ Schedule forwardSchedule(const ExchangePlan& plan) {
       schedule.onNodeReceive[receiveOf[delivery.position]] = true;
     }
   }
+  setDirectTargets(schedule, plan, receiveOf);
   return schedule;
 }
 

@@ -23,7 +23,8 @@ struct GatherList {
 struct Schedule {
   struct Message {
     int peer, stage, first, count;
-    int waitsFor;  ///< sends only: receives that must be complete before it can be packed
+    int waitsFor;           ///< sends only: receives that must be complete before it can be packed
+    int directTarget = -1;  ///< receives only: t if its values fill targets t, t+1, ... and go nowhere else
   };
   std::vector<Message> sends;
   std::vector<Message> receives;
@@ -39,6 +40,8 @@ struct Schedule {
   bool forwardAdds = false;         ///< forward rows add to what `initial` wrote
   GatherList finalOnNode;           ///< vector from receive buffer: what came straight from this node
   GatherList finalRest;             ///< ... and the rest
+  GatherList copiedOnNode;          ///< finalOnNode without receives that have a directTarget
+  GatherList copiedRest;            ///< finalRest likewise
   std::vector<bool> onNodeReceive;  ///< receives that `finalOnNode` reads
 };
 
