@@ -60,7 +60,25 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
                 Scalar beta, exchange_type* running) const;
   void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
                  Scalar alpha, Scalar beta) const;
+
+  /// Takes part in the exchanges of an apply without values, so that no rank waits for this one.
+  void abandonFirst(bool transposed) const;
+  void abandonSecond(bool transposed) const;
 };
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandonFirst(bool transposed) const {
+  if (halo_type* const halo = transposed ? exporter.get() : import.get()) {
+    halo->template exchange<Scalar>().abandonForward();
+  }
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandonSecond(bool transposed) const {
+  if (halo_type* const halo = transposed ? import.get() : exporter.get()) {
+    halo->template exchange<Scalar>().abandonReverse();
+  }
+}
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matrix_type& matrix) {
@@ -246,6 +264,28 @@ MultiVector& workVector(Teuchos::RCP<MultiVector>& kept, const Teuchos::RCP<cons
   return *kept;
 }
 
+/// Y = beta Y; beta == 0 clears what is not a number, too.
+template <class MultiVector, class Scalar>
+void scaleOrClear(MultiVector& Y, Scalar beta) {
+  if (beta == Scalar{}) {
+    Y.putScalar(beta);
+  } else if (beta != Scalar{1}) {
+    Y.scale(beta);
+  }
+}
+
+/// What is wrong with `vector` as `name` over `map` with so many columns, or nothing.
+template <class MultiVector, class Map>
+std::string misfit(const char* name, const MultiVector& vector, const Map& map, std::size_t columns) {
+  const std::size_t rows = Impl::localLength(map);
+  if (vector.getLocalLength() == rows && vector.getNumVectors() == columns) {
+    return {};
+  }
+  return std::string("NodeAwareCrsMatrix: ") + name + " is " + std::to_string(vector.getLocalLength()) + " x " +
+         std::to_string(vector.getNumVectors()) + ", it must be " + std::to_string(rows) + " x " +
+         std::to_string(columns) + " (rank " + std::to_string(map.getComm()->getRank()) + ")";
+}
+
 template <class MultiVector>
 bool overlap(const MultiVector& a, const MultiVector& b) {
   if (!a.isConstantStride() || !b.isConstantStride()) {
@@ -263,9 +303,21 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, 
                                                      Teuchos::ETransp mode, Scalar alpha, Scalar beta) const {
   const State& state = *state_;
   const std::size_t columns = X.getNumVectors();
-  if (columns != Y.getNumVectors()) {
-    throw PlanMismatch("NodeAwareCrsMatrix::apply: X has " + std::to_string(columns) + " columns, Y has " +
-                       std::to_string(Y.getNumVectors()));
+  const bool transposed = mode != Teuchos::NO_TRANS;
+  const std::string error = misfit("X", X, transposed ? *this->getRangeMap() : *this->getDomainMap(), columns) +
+                            misfit("Y", Y, transposed ? *this->getDomainMap() : *this->getRangeMap(), columns);
+  const Scalar zero{};
+  const Scalar one{1};
+  if (alpha == zero && error.empty()) {  // as Tpetra: X is not read
+    scaleOrClear(Y, beta);
+    return;
+  }
+  if (!error.empty()) {
+    if (alpha != zero) {
+      state.abandonFirst(transposed);
+      state.abandonSecond(transposed);
+    }
+    throw PlanMismatch(error);
   }
   if (!Y.isConstantStride() || overlap(X, Y)) {
     multivector_type& contiguousX = workVector(state.copyOfX, X.getMap(), columns);
@@ -282,44 +334,51 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, 
     apply(contiguousX, Y, mode, alpha, beta);
     return;
   }
-  const Scalar zero{};
-  const Scalar one{1};
-  if (mode == Teuchos::NO_TRANS) {
-    if (!state.exporter) {
-      state.applyRows(*this, X, Y, Y, alpha, beta);
-      return;
+  try {
+    if (!transposed) {
+      if (!state.exporter) {
+        state.applyRows(*this, X, Y, Y, alpha, beta);
+        return;
+      }
+      multivector_type& rows = workVector(state.rowVector, this->getRowMap(), columns);
+      state.applyRows(*this, X, rows, rows, alpha, zero);
+    } else if (state.exporter) {
+      state.exporter->doImport(X, workVector(state.rowVector, this->getRowMap(), columns), Tpetra::INSERT);
     }
-    multivector_type& rows = workVector(state.rowVector, this->getRowMap(), columns);
-    state.applyRows(*this, X, rows, rows, alpha, zero);
-    Y.scale(beta);
-    state.exporter->doExport(rows, Y, Tpetra::ADD_ASSIGN);
+  } catch (const PlanMismatch&) {
+    state.abandonSecond(transposed);
+    throw;
+  }
+  if (!transposed) {
+    scaleOrClear(Y, beta);
+    state.exporter->doExport(*state.rowVector, Y, Tpetra::ADD_ASSIGN);
     return;
   }
-  const multivector_type* rows = &X;
-  if (state.exporter) {
-    multivector_type& overlapping = workVector(state.rowVector, this->getRowMap(), columns);
-    state.exporter->doImport(X, overlapping, Tpetra::INSERT);
-    rows = &overlapping;
-  }
+  const multivector_type& rows = state.exporter ? *state.rowVector : X;
+  scaleOrClear(Y, beta);
   if (!state.import) {
-    this->localApply(*rows, Y, mode, alpha, beta);
+    this->localApply(rows, Y, mode, alpha, one);
     return;
   }
   multivector_type& sums = workVector(state.columnVector, this->getColMap(), columns);
-  this->localApply(*rows, sums, mode, alpha, zero);
-  if (beta == zero) {
-    Y.putScalar(zero);
-  } else if (beta != one) {
-    Y.scale(beta);
-  }
+  sums.putScalar(zero);  // localApply with beta == 0 keeps what is not a number
+  this->localApply(rows, sums, mode, alpha, one);
   state.import->doExport(sums, Y, Tpetra::ADD_ASSIGN);
 }
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& X, const multivector_type& B,
                                                         multivector_type& R) const {
+  const std::size_t columns = X.getNumVectors();
+  const std::string error = misfit("X", X, *this->getDomainMap(), columns) +
+                            misfit("B", B, *this->getRangeMap(), columns) +
+                            misfit("R", R, *this->getRangeMap(), columns);
+  if (!error.empty()) {
+    state_->abandonFirst(false);
+    state_->abandonSecond(false);
+    throw PlanMismatch(error);
+  }
   const bool direct = !state_->exporter && X.isConstantStride() && B.isConstantStride() && R.isConstantStride() &&
-                      X.getNumVectors() == B.getNumVectors() && X.getNumVectors() == R.getNumVectors() &&
                       !overlap(X, R) && !overlap(B, R);
   if (direct) {
     state_->applyRows(*this, X, B, R, Scalar{-1}, Scalar{1});

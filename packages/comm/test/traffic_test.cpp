@@ -1,0 +1,186 @@
+// What one apply asks of MPI and of the heap: exactly the planned messages, and nothing else.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "matrix_support.hpp"
+#include "mpi_counter.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Komvos::NodeAwareCrsMatrix;
+using Komvos::RouteChoice;
+
+/// A matrix with a halo between most ranks, along both routes, on two sorts of nodes.
+template <class Work>
+void onSamples(const Work& work, GO rowsPerRank = 60) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int size = comm->getSize();
+  const GO n = rowsPerRank * size;
+  const auto rows = rowsOf(n, true, false, 3, comm);
+  const auto matrix = rcp(new Matrix(rows, 12));
+  fillRows(*matrix, randomEntries(n, 5));
+  matrix->fillComplete();
+  for (const int ppn : {1, 2, 3}) {
+    for (const RouteChoice route : {RouteChoice::standard, RouteChoice::threeStep}) {
+      const NamedTopology where{std::to_string(ppn) + " per node", Komvos::NodeTopology::uniform(size, ppn)};
+      SCOPED_TRACE(where.name + (route == RouteChoice::standard ? ", standard" : ", three-step"));
+      const NodeAwareCrsMatrix<> nodeAware(*matrix, optionsFor(where, route));
+      work(*matrix, nodeAware);
+    }
+  }
+}
+
+std::vector<SentMessage> planned(const NodeAwareCrsMatrix<>& matrix, std::size_t columns, bool reverse) {
+  std::vector<SentMessage> messages;
+  if (matrix.importHalo() != nullptr) {
+    const auto& plan = matrix.importHalo()->plan();
+    for (const auto& message : reverse ? plan.receives : plan.sends) {
+      messages.push_back({message.peer, static_cast<long>(message.count * columns * sizeof(double)), true});
+    }
+  }
+  std::sort(messages.begin(), messages.end());
+  return messages;
+}
+
+std::vector<SentMessage> sorted(std::vector<SentMessage> messages) {
+  std::sort(messages.begin(), messages.end());
+  return messages;
+}
+
+TEST(MpiCounter, SeesMessagesOfEverySort) {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int next = (rank + 1) % size;
+  const int previous = (rank + size - 1) % size;
+  double out[3] = {1, 2, 3};
+  double in[3];
+  MPI_Request requests[2];
+  startCounting();
+  MPI_Isend(out, 3, MPI_DOUBLE, next, 1, MPI_COMM_WORLD, &requests[0]);
+  MPI_Irecv(in, 3, MPI_DOUBLE, previous, 1, MPI_COMM_WORLD, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  MPI_Send_init(out, 2, MPI_DOUBLE, next, 1, MPI_COMM_WORLD, &requests[0]);
+  MPI_Recv_init(in, 2, MPI_DOUBLE, previous, 1, MPI_COMM_WORLD, &requests[1]);
+  MPI_Startall(2, requests);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+  MPI_Barrier(MPI_COMM_WORLD);
+  delete[] new char[100];
+  const Counts counts = stopCounting();
+  EXPECT_EQ((std::vector<SentMessage>{{next, 24, false}, {next, 16, true}}), counts.sent);
+  EXPECT_EQ(2, counts.receivesPosted);
+  EXPECT_EQ(4, counts.requestsCreated);
+  EXPECT_EQ(2, counts.requestsFreed);
+  EXPECT_EQ(1, counts.collectives);
+  startCounting(true);
+  std::vector<char>* volatile kept = new std::vector<char>(1000);
+  const Counts heap = stopCounting();
+  delete kept;
+  if (allocationsAreCounted()) {
+    EXPECT_EQ(2, heap.allocations);
+    EXPECT_EQ(2u, heap.allocatedBy.size());
+  }
+}
+
+TEST(Traffic, TpetrasApplySendsByCallsThatAreCounted) {
+  onSamples([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    Vector x(matrix.getDomainMap(), 1);
+    Vector y(matrix.getRangeMap(), 1);
+    fill(x, 1);
+    matrix.apply(x, y);
+    startCounting();
+    matrix.apply(x, y);
+    const Counts counts = stopCounting();
+    // Else an apply of ours that sent by Tpetra would not be noticed.
+    const bool sends = nodeAware.importHalo() != nullptr && nodeAware.importHalo()->plan().sends.size() > 0 &&
+                       nodeAware.importHalo()->plan().route == "standard";
+    if (sends) {
+      EXPECT_EQ(nodeAware.importHalo()->plan().sends.size(), counts.sent.size());
+    }
+  });
+}
+
+TEST(Traffic, AnApplySendsThePlannedMessagesAndNothingElse) {
+  onSamples([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+      for (const std::size_t columns : {1, 3, 4}) {
+        Vector x(matrix.getDomainMap(), columns);
+        Vector y(matrix.getRangeMap(), columns);
+        fill(x, 1);
+        for (int warmUp = 0; warmUp < 2; ++warmUp) {
+          nodeAware.apply(x, y, mode);
+        }
+        startCounting();
+        nodeAware.apply(x, y, mode);
+        const Counts counts = stopCounting();
+        const bool reverse = mode != Teuchos::NO_TRANS;
+        EXPECT_EQ(planned(nodeAware, columns, reverse), sorted(counts.sent))
+            << columns << " columns, transposed " << reverse;
+        EXPECT_EQ(planned(nodeAware, columns, !reverse).size(), static_cast<std::size_t>(counts.receivesPosted));
+        EXPECT_EQ(0, counts.requestsCreated);
+        EXPECT_EQ(0, counts.requestsFreed);
+        EXPECT_EQ(0, counts.communicators);
+        EXPECT_EQ(0, counts.datatypes);
+        EXPECT_EQ(0, counts.collectives);
+        EXPECT_EQ(0, counts.probes);
+      }
+    }
+  });
+}
+
+TEST(Traffic, AnotherNumberOfColumnsMayMakeRequestsOnceOnly) {
+  onSamples([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    for (const std::size_t columns : {1, 4, 2, 4}) {  // 4 is the most: buffers stay after that
+      Vector x(matrix.getDomainMap(), columns);
+      Vector y(matrix.getRangeMap(), columns);
+      nodeAware.apply(x, y);
+    }
+    startCounting();
+    std::vector<Vector> xs, ys;
+    for (const std::size_t columns : {4, 2, 4, 2}) {
+      xs.emplace_back(matrix.getDomainMap(), columns);
+      ys.emplace_back(matrix.getRangeMap(), columns);
+      nodeAware.apply(xs.back(), ys.back());
+    }
+    const Counts counts = stopCounting();
+    EXPECT_EQ(0, counts.requestsCreated);
+    EXPECT_EQ(0, counts.datatypes);
+  });
+}
+
+TEST(Traffic, ASteadyApplyAllocatesNothing) {
+  if (!allocationsAreCounted()) {
+    GTEST_SKIP() << "malloc cannot be counted here";
+  }
+  const auto check = [](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    for (const std::size_t columns : {1, 3}) {
+      Vector x(matrix.getDomainMap(), columns);
+      Vector y(matrix.getRangeMap(), columns);
+      fill(x, 1);
+      for (int warmUp = 0; warmUp < 2; ++warmUp) {
+        nodeAware.apply(x, y);
+      }
+      startCounting(true);
+      nodeAware.apply(x, y);
+      const Counts counts = stopCounting();
+      std::string stacks;
+      for (const std::string& stack : counts.allocatedBy) {
+        stacks += stack + "\n";
+      }
+      EXPECT_EQ(0, counts.allocations) << counts.allocatedBytes << " bytes, " << columns << " columns, by\n" << stacks;
+    }
+  };
+  onSamples(check);
+  onSamples(check, 6000);  // lists so long that they are packed by a kernel launch
+}
+
+}  // namespace
