@@ -108,6 +108,14 @@ KOKKOS_FORCEINLINE_FUNCTION void multiplyRow(const Scalar* values, const Index* 
   }
 }
 
+/// The local part of a matrix by rows, in device memory.
+template <class Scalar, class Offset, class Index>
+struct LocalMatrix {
+  const Offset* rowMap;  ///< rows + 1
+  const Index* entries;  ///< local column indices
+  const Scalar* values;
+};
+
 /// y(row) = beta b(row) + alpha (A x)(row) for row = rows(firstRow + i), or firstRow + i if the list is empty, `Width`
 /// columns of the vectors at a time. beta == 0 does not read b.
 template <class Scalar, class Matrix, class RowList, class Source, int Width>
@@ -123,10 +131,10 @@ struct MultiplyRows {
 
   KOKKOS_INLINE_FUNCTION void operator()(int i) const {
     const int row = rows.extent(0) == 0 ? firstRow + i : rows(firstRow + i);
-    const std::size_t begin = matrix.graph.row_map(row);
-    const int count = static_cast<int>(matrix.graph.row_map(row + 1) - begin);
-    const Scalar* const values = matrix.values.data() + begin;
-    const auto* const columns = matrix.graph.entries.data() + begin;
+    const std::size_t begin = matrix.rowMap[row];
+    const int count = static_cast<int>(matrix.rowMap[row + 1] - begin);
+    const Scalar* const values = matrix.values + begin;
+    const auto* const columns = matrix.entries + begin;
     Scalar sum[Width] = {};
     if constexpr (Width == 1) {
       sum[0] = multiplyRow(values, columns, count, x.column(firstColumn));

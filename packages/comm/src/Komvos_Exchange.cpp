@@ -14,6 +14,11 @@ namespace Komvos {
 
 namespace {
 
+// Kokkos wants labels as strings; made once, since making them allocates.
+const std::string packLabel = "Komvos::Exchange::pack";
+const std::string forwardLabel = "Komvos::Exchange::forward";
+const std::string unpackLabel = "Komvos::Exchange::unpack";
+
 enum class Phase { idle, forward, reverse };
 
 std::string shape(std::size_t rows, std::size_t columns) {
@@ -98,11 +103,15 @@ struct Exchange<Scalar, Device>::State {
   Buffer<Scalar, execution_space>& sendBuffer() { return phase == Phase::forward ? outbound : inbound; }
   Buffer<Scalar, execution_space>& receiveBuffer() { return phase == Phase::forward ? inbound : outbound; }
 
-  /// \param targets where messages may arrive in place, or null
-  void begin(const execution_space& space, Phase which, const const_view& vector, Scalar* targets) {
+  void requireIdle() const {
     if (phase != Phase::idle) {
       throw Error("Exchange::begin: another exchange is in flight (rank " + std::to_string(plan->rank) + ")");
     }
+  }
+
+  /// \param targets where messages may arrive in place, or null
+  void begin(const execution_space& space, Phase which, const const_view& vector, Scalar* targets) {
+    requireIdle();
     const int length = which == Phase::forward ? plan->numOwned : plan->numTarget;
     if (static_cast<int>(vector.extent(0)) != length || vector.extent(1) == 0) {
       abandon(which);
@@ -116,7 +125,7 @@ struct Exchange<Scalar, Device>::State {
     Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
     current.engine.startReceives();
     const Impl::VectorAccess<const Scalar> source{vector.data(), vector.stride_1()};
-    Impl::gather<Scalar>(space, "Komvos::Exchange::pack", current.initial, 0, current.initial.rows,
+    Impl::gather<Scalar>(space, packLabel, current.initial, 0, current.initial.rows,
                          InBuffer{sendBuffer().device.data(), columns}, source, columns, false);
     if (staged) {
       Kokkos::deep_copy(space, sendBuffer().host, sendBuffer().device);
@@ -150,11 +159,11 @@ struct Exchange<Scalar, Device>::State {
       const int first = current.schedule.forwardOffset[send];
       const int last = current.schedule.forwardOffset[send + 1];
       if (staged) {
-        Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), "Komvos::Exchange::forwardOnHost",
-                             current.forwardOnHost, first, last, InBuffer{sendBuffer().host.data(), columns},
+        Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), forwardLabel, current.forwardOnHost, first, last,
+                             InBuffer{sendBuffer().host.data(), columns},
                              InBuffer{receiveBuffer().host.data(), columns}, columns, add);
       } else {
-        Impl::gather<Scalar>(space, "Komvos::Exchange::forward", current.forward, first, last,
+        Impl::gather<Scalar>(space, forwardLabel, current.forward, first, last,
                              InBuffer{sendBuffer().device.data(), columns},
                              InBuffer{receiveBuffer().device.data(), columns}, columns, add);
         Impl::fence(space, "Komvos::Exchange::forward: packed before send");
@@ -183,7 +192,7 @@ struct Exchange<Scalar, Device>::State {
 
   void unpack(const execution_space& space, const Impl::DeviceGatherList<MemorySpace>& list, const view& vector,
               bool add) {
-    Impl::gather<Scalar>(space, "Komvos::Exchange::unpack", list, 0, list.rows,
+    Impl::gather<Scalar>(space, unpackLabel, list, 0, list.rows,
                          Impl::VectorAccess<Scalar>{vector.data(), vector.stride_1()},
                          InBuffer{receiveBuffer().device.data(), columns}, columns, add);
   }
@@ -263,6 +272,13 @@ void Exchange<Scalar, Device>::begin(const execution_space& space, const const_v
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned, const view& ghosts) {
+  if (static_cast<int>(ghosts.extent(0)) != state_->plan->numTarget || ghosts.extent(1) != owned.extent(1)) {
+    state_->requireIdle();
+    state_->abandon(Phase::forward);
+    throw PlanMismatch("Exchange::begin: the vector to fill is " + shape(ghosts.extent(0), ghosts.extent(1)) +
+                       ", it must be " + shape(state_->plan->numTarget, owned.extent(1)) + " (rank " +
+                       std::to_string(state_->plan->rank) + ")");
+  }
   state_->begin(space, Phase::forward, owned, ghosts.data());
 }
 
@@ -285,12 +301,18 @@ void Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const 
   if (state.staged || state.onNodeFinished) {
     return;
   }
+  try {
+    state.requireShape("finishOnNode", ghosts, state.plan->numTarget);
+    state.requireTargets("finishOnNode", ghosts, combine == Combine::add);
+  } catch (const PlanMismatch&) {  // values of others still travel through this rank
+    const typename State::Idle afterwards{state};
+    state.complete(space);
+    throw;
+  }
   while (!run.engine.onNodeReceivesDone()) {
     run.engine.poll(true);
     state.forwardReady(space);
   }
-  state.requireShape("finishOnNode", ghosts, state.plan->numTarget);
-  state.requireTargets("finishOnNode", ghosts, combine == Combine::add);
   state.unpack(space, state.arrivesInPlace ? run.copiedOnNode : run.finalOnNode, ghosts, combine == Combine::add);
   state.onNodeFinished = true;
 }

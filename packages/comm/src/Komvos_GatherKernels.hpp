@@ -90,9 +90,30 @@ struct GatherRows {
   }
 };
 
+/// target(toOffset + to(i), j) (=|+=) source(fromOffset + from(i), j); empty lists stand for i.
+template <class Scalar, class IndexView>
+struct CopyRows {
+  VectorAccess<Scalar> target;
+  VectorAccess<const Scalar> source;
+  IndexView to, from;
+  int toOffset, fromOffset, columns;
+  bool add;
+  KOKKOS_INLINE_FUNCTION void operator()(int i) const {
+    const int t = toOffset + (to.extent(0) == 0 ? i : to(i));
+    const int s = fromOffset + (from.extent(0) == 0 ? i : from(i));
+    for (int j = 0; j < columns; ++j) {
+      if (add) {
+        Kokkos::atomic_add(&target(t, j), source(s, j));
+      } else {
+        target(t, j) = source(s, j);
+      }
+    }
+  }
+};
+
 /// Rows [first, last) of `list`. On host memory small lists run in a plain loop: starting threads costs more.
 template <class Scalar, class ExecutionSpace, class MemorySpace, class Target, class Source>
-void gather(const ExecutionSpace& space, const char* label, const DeviceGatherList<MemorySpace>& list, int first,
+void gather(const ExecutionSpace& space, const std::string& label, const DeviceGatherList<MemorySpace>& list, int first,
             int last, const Target& target, const Source& source, int columns, bool add) {
   if (first == last) {
     return;

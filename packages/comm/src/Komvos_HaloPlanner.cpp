@@ -2,6 +2,7 @@
 
 #include <Tpetra_Details_DefaultTypes.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "Komvos_Error.hpp"
@@ -40,6 +41,24 @@ struct Wishes {
   std::shared_ptr<const NodeTopology> topology;
 };
 
+/// Ranks that route differently would wait for each other for ever. \throws BadInput on all ranks
+void requireSame(const Impl::PrivateComm& comm, const Wishes& wishes) {
+  const std::uint64_t mine[3] = {static_cast<std::uint64_t>(wishes.route), static_cast<std::uint64_t>(wishes.pairing),
+                                 wishes.topology->fingerprint()};
+  const char* const names[3] = {"route", "pairing", "topology"};
+  std::uint64_t bounds[6];  // largest, and complement of smallest
+  for (int i = 0; i < 3; ++i) {
+    bounds[i] = mine[i];
+    bounds[i + 3] = ~mine[i];
+  }
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, bounds, 6, MPI_UINT64_T, MPI_MAX, comm.get()), "MPI_Allreduce");
+  for (int i = 0; i < 3; ++i) {
+    if (bounds[i] != ~bounds[i + 3]) {
+      throw BadInput(std::string("the ") + names[i] + " of a halo must be the same on all ranks, and is not");
+    }
+  }
+}
+
 /// Options, then environment, then defaults; any error is agreed on.
 Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
   Wishes wishes{RouteChoice::automatic, Pairing::byVolume, options.topology};
@@ -53,6 +72,10 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
       wishes.topology = std::make_shared<const NodeTopology>(NodeTopology::parse(*settings.ranksPerNode, comm.size()));
     }
     detect = !wishes.topology;
+    if (!detect && wishes.topology->numRanks() != comm.size()) {
+      error = "the topology has " + std::to_string(wishes.topology->numRanks()) + " ranks, the communicator " +
+              std::to_string(comm.size());
+    }
   } catch (const Error& thrown) {
     error = thrown.what();
   }
@@ -63,6 +86,7 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
   if (detect) {
     wishes.topology = comm.detectedTopology();
   }
+  requireSame(comm, wishes);
   return wishes;
 }
 

@@ -11,19 +11,10 @@ namespace Komvos {
 
 namespace {
 
-/// Copies owned values that sit elsewhere in the column map into the ghost array.
-template <class Scalar, class IndexView>
-struct CopyPermuted {
-  Impl::VectorAccess<Scalar> ghosts;
-  Impl::VectorAccess<const Scalar> owned;
-  IndexView to, from;
-  int columns;
-  KOKKOS_INLINE_FUNCTION void operator()(int i) const {
-    for (int j = 0; j < columns; ++j) {
-      ghosts(to(i), j) = owned(from(i), j);
-    }
-  }
-};
+// Kokkos wants labels as strings; made once, since making them allocates.
+const std::string multiplyLabel = "Komvos::NodeAwareCrsMatrix::multiplyRows";
+const std::string copyOwnedLabel = "Komvos::NodeAwareCrsMatrix::copyOwned";
+const std::string permuteLabel = "Komvos::NodeAwareCrsMatrix::permute";
 
 }  // namespace
 
@@ -35,7 +26,10 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   using exchange_type = Exchange<Scalar, typename Node::device_type>;
   using ghost_view = typename exchange_type::view;
   using local_matrix_type = typename crs_matrix_type::local_matrix_device_type;
+  using graph_type = typename local_matrix_type::StaticCrsGraphType;
+  using rows_type = Impl::LocalMatrix<Scalar, typename graph_type::size_type, LO>;
 
+  graph_type graph;
   std::unique_ptr<halo_type> import;
   std::unique_ptr<halo_type> exporter;
   int numSame = 0;
@@ -55,9 +49,8 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   int numCopied() const { return copiesOwned ? numSame : 0; }
   ghost_view columnView(int columns) const;
   template <class Source>
-  void multiply(const local_matrix_type& matrix, int rowClass, const Source& x,
-                const typename exchange_type::const_view& b, const typename exchange_type::view& y, Scalar alpha,
-                Scalar beta, exchange_type* running) const;
+  void multiply(const rows_type& matrix, int rowClass, const Source& x, const typename exchange_type::const_view& b,
+                const typename exchange_type::view& y, Scalar alpha, Scalar beta, exchange_type* running) const;
   void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
                  Scalar alpha, Scalar beta) const;
 
@@ -91,13 +84,13 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matri
   Kokkos::View<int*, memory_space> ghostClass("Komvos::NodeAwareCrsMatrix::ghostClass", numGhosts);
   Kokkos::deep_copy(ghostClass, Kokkos::View<const int*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
                                     classes.data(), classes.size()));
+  graph = matrix.graph;
   const int numRows = matrix.numRows();
   using RowClass = Kokkos::View<int*, memory_space>;
   const RowClass rowClass("Komvos::NodeAwareCrsMatrix::rowClass", numRows);
   const Kokkos::RangePolicy<execution_space> allRows(0, numRows);
-  using Graph = typename local_matrix_type::StaticCrsGraphType;
-  using Classify = Impl::ClassifyRows<Kokkos::View<int*, memory_space>, typename Graph::row_map_type,
-                                      typename Graph::entries_type, RowClass>;
+  using Classify = Impl::ClassifyRows<Kokkos::View<int*, memory_space>, typename graph_type::row_map_type,
+                                      typename graph_type::entries_type, RowClass>;
   Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::classifyRows", allRows,
                        Classify{ghostClass, matrix.graph.row_map, matrix.graph.entries, rowClass, numSame});
   for (int c = 0; c < 3; ++c) {
@@ -111,7 +104,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matri
   std::size_t entriesWithGhosts = 0;
   for (const int c : {1, 2}) {
     std::size_t count = 0;
-    using Count = Impl::CountEntries<typename Graph::row_map_type, RowList>;
+    using Count = Impl::CountEntries<typename graph_type::row_map_type, RowList>;
     Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countEntries",
                             Kokkos::RangePolicy<execution_space>(0, rowsOf[c].extent(0)),
                             Count{matrix.graph.row_map, rowsOf[c]}, count);
@@ -138,21 +131,20 @@ auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::columnView(int columns) co
 
 template <class Scalar, class LO, class GO, class Node>
 template <class Source>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const local_matrix_type& matrix, int rowClass,
-                                                               const Source& x,
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const rows_type& matrix, int rowClass, const Source& x,
                                                                const typename exchange_type::const_view& b,
                                                                const typename exchange_type::view& y, Scalar alpha,
                                                                Scalar beta, exchange_type* running) const {
   const int numRows = static_cast<int>(rowsOf[rowClass].extent(0));
-  const bool allRows = static_cast<std::size_t>(numRows) == static_cast<std::size_t>(matrix.numRows());
+  const bool allRows = static_cast<std::size_t>(numRows) == static_cast<std::size_t>(graph.numRows());
   const RowList rows = allRows ? RowList() : rowsOf[rowClass];
   const int columns = static_cast<int>(y.extent(1));
   const bool onHost = Impl::hostCanAccessBuffers<execution_space>();
   const int step = running != nullptr && onHost ? progressRows : std::max(1, numRows);
   const auto launch = [&](auto width, int firstRow, int lastRow, int firstColumn) {
-    using Kernel = Impl::MultiplyRows<Scalar, local_matrix_type, RowList, Source, decltype(width)::value>;
+    using Kernel = Impl::MultiplyRows<Scalar, rows_type, RowList, Source, decltype(width)::value>;
     Kokkos::parallel_for(
-        "Komvos::NodeAwareCrsMatrix::multiplyRows", Kokkos::RangePolicy<execution_space>(0, lastRow - firstRow),
+        multiplyLabel, Kokkos::RangePolicy<execution_space>(0, lastRow - firstRow),
         Kernel{
             matrix, rows, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta, firstRow, firstColumn});
   };
@@ -183,7 +175,8 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
   const typename exchange_type::const_view b =
       same ? typename exchange_type::const_view(y)
            : typename exchange_type::const_view(B.getLocalViewDevice(Tpetra::Access::ReadOnly));
-  const local_matrix_type matrix = A.getLocalMatrixDevice();
+  const auto matrixValues = Impl::deviceValues(A);
+  const rows_type matrix{graph.row_map.data(), graph.entries.data(), matrixValues.data()};
   const Impl::OneVector<Scalar> owned{{x.data(), x.stride_1()}};
   if (!import) {
     multiply(matrix, 0, owned, b, y, alpha, beta, nullptr);
@@ -195,19 +188,17 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
   const ghost_view ghosts =
       Kokkos::subview(values, std::make_pair(numCopied(), numCopied() + numGhosts), Kokkos::ALL());
   run.begin(space, x, ghosts);
+  using Copy = Impl::CopyRows<Scalar, typename halo_type::index_view>;
+  const Impl::VectorAccess<const Scalar> xAt{x.data(), x.stride_1()};
   if (copiesOwned) {
-    Kokkos::deep_copy(space, Kokkos::subview(values, std::make_pair(0, numSame), Kokkos::ALL()),
-                      Kokkos::subview(x, std::make_pair(0, numSame), Kokkos::ALL()));
+    Kokkos::parallel_for(copyOwnedLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
+                         Copy{{values.data(), values.stride_1()}, xAt, {}, {}, 0, 0, columns, false});
   }
   if (numPermuted > 0) {
-    using Copy = CopyPermuted<Scalar, typename halo_type::index_view>;
-    Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::permute",
-                         Kokkos::RangePolicy<execution_space>(space, 0, numPermuted),
-                         Copy{{ghosts.data(), ghosts.stride_1()},
-                              {x.data(), x.stride_1()},
-                              import->permuteTo(),
-                              import->permuteFrom(),
-                              columns});
+    Kokkos::parallel_for(
+        permuteLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted),
+        Copy{
+            {ghosts.data(), ghosts.stride_1()}, xAt, import->permuteTo(), import->permuteFrom(), 0, 0, columns, false});
   }
   const auto multiplyWithGhosts = [&](int rowClass, exchange_type* running) {
     if (copiesOwned) {

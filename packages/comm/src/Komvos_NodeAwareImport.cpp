@@ -15,6 +15,10 @@ namespace Komvos {
 
 namespace {
 
+// Kokkos wants labels as strings; made once, since making them allocates.
+const std::string sameLabel = "Komvos::NodeAwareImport::same";
+const std::string permuteLabel = "Komvos::NodeAwareImport::permute";
+
 /// A Tpetra transfer read from its owned side: `owned*` lists belong to the map where entries are unique.
 struct TransferLists {
   std::vector<int> ownedPeers, ownedLengths, ownedLids;  // what goes to each peer in an import, in Tpetra's order
@@ -99,27 +103,6 @@ View toDevice(const std::vector<int>& values) {
                                 values.data(), values.size()));
   return device;
 }
-
-/// target(toOffset + to(i), j) (=|+=) source(fromOffset + from(i), j); empty lists stand for i.
-template <class Scalar, class IndexView>
-struct LocalRows {
-  Impl::VectorAccess<Scalar> target;
-  Impl::VectorAccess<const Scalar> source;
-  IndexView to, from;
-  int toOffset, fromOffset, columns;
-  bool add;
-  KOKKOS_INLINE_FUNCTION void operator()(int i) const {
-    const int t = toOffset + (to.extent(0) == 0 ? i : to(i));
-    const int s = fromOffset + (from.extent(0) == 0 ? i : from(i));
-    for (int j = 0; j < columns; ++j) {
-      if (add) {
-        Kokkos::atomic_add(&target(t, j), source(s, j));
-      } else {
-        target(t, j) = source(s, j);
-      }
-    }
-  }
-};
 
 }  // namespace
 
@@ -263,13 +246,12 @@ void NodeAwareImport<LO, GO, Node>::doImport(const multivector_type<Scalar>& sou
   const Impl::VectorAccess<const Scalar> xAt{x.data(), x.stride_1()};
   const Impl::VectorAccess<Scalar> yAt{y.data(), y.stride_1()};
   const int columns = static_cast<int>(x.extent(1));
-  using Rows = LocalRows<Scalar, index_view>;
+  using Rows = Impl::CopyRows<Scalar, index_view>;
   const Kokkos::RangePolicy<execution_space> sameRows(space, 0, state.numSame);
-  Kokkos::parallel_for("Komvos::NodeAwareImport::same", sameRows,
-                       Rows{yAt, xAt, {}, {}, 0, 0, columns, addsLocally(mode)});
+  Kokkos::parallel_for(sameLabel, sameRows, Rows{yAt, xAt, {}, {}, 0, 0, columns, addsLocally(mode)});
   const Kokkos::RangePolicy<execution_space> permutedRows(space, 0, state.numPermuted);
   Kokkos::parallel_for(
-      "Komvos::NodeAwareImport::permute", permutedRows,
+      permuteLabel, permutedRows,
       Rows{yAt, xAt, state.permuteTo, state.permuteFrom, state.numSame, 0, columns, addsLocally(mode)});
   run.end(space, Kokkos::subview(y, std::make_pair(state.numSame, numOverlapping), Kokkos::ALL()),
           addsRemotely(mode) ? Combine::add : Combine::insert);
@@ -300,13 +282,12 @@ void NodeAwareImport<LO, GO, Node>::doExport(const multivector_type<Scalar>& sou
   const Impl::VectorAccess<const Scalar> xAt{x.data(), x.stride_1()};
   const Impl::VectorAccess<Scalar> yAt{y.data(), y.stride_1()};
   const int columns = static_cast<int>(x.extent(1));
-  using Rows = LocalRows<Scalar, index_view>;
+  using Rows = Impl::CopyRows<Scalar, index_view>;
   const Kokkos::RangePolicy<execution_space> sameRows(space, 0, state.numSame);
-  Kokkos::parallel_for("Komvos::NodeAwareImport::same", sameRows,
-                       Rows{yAt, xAt, {}, {}, 0, 0, columns, addsLocally(mode)});
+  Kokkos::parallel_for(sameLabel, sameRows, Rows{yAt, xAt, {}, {}, 0, 0, columns, addsLocally(mode)});
   const Kokkos::RangePolicy<execution_space> permutedRows(space, 0, state.numPermuted);
   Kokkos::parallel_for(
-      "Komvos::NodeAwareImport::permute", permutedRows,
+      permuteLabel, permutedRows,
       Rows{yAt, xAt, state.permuteFrom, state.permuteTo, 0, state.numSame, columns, addsLocally(mode)});
   run.endReverse(space, y);
   Impl::fence(space, "Komvos::NodeAwareImport::doExport: target may be read on the host");

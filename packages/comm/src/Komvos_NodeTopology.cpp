@@ -248,6 +248,18 @@ int NodeTopology::rankOn(int node, int local) const {
   return run.firstRank + local - run.firstLocal;
 }
 
+std::uint64_t NodeTopology::fingerprint() const {
+  std::uint64_t hash = 14695981039346656037ull;  // FNV-1a
+  const auto mix = [&hash](int number) { hash = (hash ^ static_cast<std::uint32_t>(number)) * 1099511628211ull; };
+  mix(numRanks_);
+  mix(uniform_);
+  for (const Run& run : runs_) {
+    mix(run.firstRank);
+    mix(run.node);
+  }
+  return hash;
+}
+
 std::size_t NodeTopology::memoryBytes() const {
   return sizeof(*this) + runs_.size() * sizeof(Run) + (nodeOffset_.size() + runsOfNode_.size()) * sizeof(int);
 }

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ class NodeTopology {
   /// The lowest rank of `node`.
   int leaderOf(int node) const { return rankOn(node, 0); }
   bool sameNode(int a, int b) const { return nodeOf(a) == nodeOf(b); }
+
+  /// A number that differs, but for bad luck, between two placements.
+  std::uint64_t fingerprint() const;
 
   /// Bytes this object holds.
   std::size_t memoryBytes() const;

@@ -31,6 +31,10 @@ template <class Matrix>
 std::size_t localEntries(const Matrix& matrix) {
   return matrix.getLocalNumEntries();
 }
+template <class Matrix>
+auto deviceValues(const Matrix& matrix) {
+  return matrix.getLocalMatrixDevice().values;
+}
 #else
 template <class Map>
 std::size_t localLength(const Map& map) {
@@ -43,6 +47,18 @@ std::size_t localRows(const Matrix& matrix) {
 template <class Matrix>
 std::size_t localEntries(const Matrix& matrix) {
   return matrix.getNodeNumEntries();
+}
+/// The values of a fill-complete matrix. getLocalMatrixDevice() would allocate a label at each call; the member it
+/// reads is protected, and a derived class may name it.
+template <class Matrix>
+struct ValuesOf : Matrix {
+  static auto get(const Matrix& matrix) {
+    return (matrix.*(&ValuesOf::valuesPacked_wdv)).getDeviceView(Tpetra::Access::ReadOnly);
+  }
+};
+template <class Matrix>
+auto deviceValues(const Matrix& matrix) {
+  return ValuesOf<Matrix>::get(matrix);
 }
 #endif
 

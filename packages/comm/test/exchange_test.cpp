@@ -575,12 +575,26 @@ TEST(ExchangeMisuse, ValuesThatArriveInPlaceMustBeTakenThere) {
   }
   exchange.begin(Space(), owned, ghosts);
   EXPECT_NE("no error", errorOf<PlanMismatch>([&] { exchange.finishOnNode(Space(), others); }));
+  EXPECT_NE("no error", errorOf<Komvos::Error>([&] { exchange.end(Space(), others); })) << "it is over";
+  exchange.begin(Space(), owned, ghosts);
   EXPECT_NE("no error", errorOf<PlanMismatch>([&] { exchange.end(Space(), others); }));
   exchange.begin(Space(), owned, ghosts);
   EXPECT_NE("no error", errorOf<PlanMismatch>([&] { exchange.end(Space(), ghosts, Combine::add); }));
   exchange.begin(Space(), owned, ghosts);
   exchange.end(Space(), ghosts);
   EXPECT_EQ(halo.filled<double>(1, 8, 0), get(ghosts));
+  checkForward(halo, exchange, 1, 3);
+}
+
+TEST(ExchangeMisuse, AVectorToFillOfTheWrongLengthIsRefusedBeforeAMessageArrivesInIt) {
+  const Halo halo = denseHalo(2);
+  Exchange<double, Device> exchange(halo.comm, halo.plan);
+  const auto owned = toDevice(halo.owned<double>(1, 8));
+  const auto longer = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget + 1, 0)));
+  const std::string error = errorOf<PlanMismatch>([&] { exchange.begin(Space(), owned, longer); });
+  EXPECT_NE(std::string::npos,
+            error.find("the vector to fill is " + std::to_string(halo.mine().numTarget + 1) + " x 1"))
+      << error;
   checkForward(halo, exchange, 1, 3);
 }
 

@@ -182,6 +182,28 @@ TEST(MpiPlanErrors, AMistakeOfOneRankIsTheSameErrorOnAllRanks) {
   }
 }
 
+TEST(MpiPlanErrors, WishesThatDifferBetweenRanksAreRefused) {
+  const int rank = worldRank();
+  const int size = worldSize();
+  if (size == 1) {
+    GTEST_SKIP() << "one rank has nobody to disagree with";
+  }
+  const Needs halo = allToAll(size, 2);
+  const Pattern mine = Komvos::patternsFromNeeds(halo.owner, halo.needs)[rank];
+  const auto planned = [&](const char* wish, RouteChoice route, Pairing pairing, int ppn) {
+    ExchangeOptions options;
+    options.route = route;
+    options.pairing = pairing;
+    options.topology = std::make_shared<const NodeTopology>(NodeTopology::uniform(size, ppn));
+    const std::string error = commonError(wish, [&] { Komvos::planHalo(MPI_COMM_WORLD, mine, options); });
+    EXPECT_NE(std::string::npos, error.find(std::string("the ") + wish)) << error;
+  };
+  const bool odd = rank == size - 1;
+  planned("route", odd ? RouteChoice::standard : RouteChoice::threeStep, Pairing::byVolume, 2);
+  planned("pairing", RouteChoice::threeStep, odd ? Pairing::majority : Pairing::byVolume, 2);
+  planned("topology", RouteChoice::threeStep, Pairing::byVolume, odd ? 1 : 2);
+}
+
 TEST(MpiPlanErrors, ATopologyOnSomeRanksOnlyIsRefused) {
   const int rank = worldRank();
   const int size = worldSize();
