@@ -1,0 +1,239 @@
+#include "solve.hpp"
+
+#include <MatrixMarket_Tpetra.hpp>
+#include <Tpetra_Core.hpp>
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <iostream>
+#include <sstream>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "Komvos_Settings.hpp"
+#include "belos_solve.hpp"
+#include "end_together.hpp"
+#include "output_file.hpp"
+#include "parameter_file.hpp"
+#include "partition.hpp"
+#include "preconditioner.hpp"
+#include "progress_line.hpp"
+#include "report.hpp"
+
+namespace Komvos::Program {
+
+namespace {
+
+using Teuchos::RCP;
+using Teuchos::rcp;
+
+MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFromTeuchos(*comm); }
+
+/// Options, then environment, then defaults, all filled in. \note Collective.
+ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm, SolveReport& report) {
+  ExchangeOptions exchange;
+  std::string error;
+  std::string placement;
+  try {
+    const Settings settings = readSettings();
+    report.route = !options.route.empty() ? options.route : settings.route.value_or("auto");
+    report.pairing = !options.pairing.empty() ? options.pairing : settings.pairing.value_or("by-volume");
+    exchange.route = parseRoute(report.route);
+    exchange.pairing = parsePairing(report.pairing);
+    placement = !options.ranksPerNode.empty() ? options.ranksPerNode : settings.ranksPerNode.value_or("");
+    if (!placement.empty()) {
+      exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::parse(placement, comm->getSize()));
+    }
+  } catch (const Error& thrown) {
+    error = thrown.what();
+  }
+  agreeOnError(mpiOf(comm), error);
+  report.topologyGiven = !placement.empty();
+  if (!exchange.topology) {
+    exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::detect(mpiOf(comm)));
+  }
+  report.ranks = comm->getSize();
+  report.topology = exchange.topology->describe();
+  for (int node = 0; node < exchange.topology->numNodes(); ++node) {
+    report.ranksPerNode.push_back(exchange.topology->numRanksOn(node));
+  }
+  return exchange;
+}
+
+/// Before the work, not after it. \note Collective.
+void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
+  std::string error;
+  try {
+    if (comm->getRank() == 0 && !options.solutionFile.empty()) {
+      OutputFile::checkWritable(options.solutionFile);
+    }
+    if (comm->getRank() == 0 && !options.jsonFile.empty() && options.jsonFile != "-") {
+      OutputFile::checkWritable(options.jsonFile);
+    }
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  agreeOnError(mpiOf(comm), error);
+}
+
+/// Command line over file over defaults.
+void setBelosParameters(Teuchos::ParameterList& belos, const SolveOptions& options) {
+  const auto need = [](bool holds, const char* what) {
+    if (!holds) {
+      throw BadInput(std::string("--xml: Belos' \"") + what);
+    }
+  };
+  need(!belos.isParameter("Convergence Tolerance") || belos.isType<double>("Convergence Tolerance"),
+       "Convergence Tolerance\" must be of type double");
+  need(!belos.isParameter("Maximum Iterations") || belos.isType<int>("Maximum Iterations"),
+       "Maximum Iterations\" must be of type int");
+  const double tolerance = options.tolerance.value_or(belos.get("Convergence Tolerance", 1e-8));
+  const int iterations = options.maxIterations.value_or(belos.get("Maximum Iterations", 1000));
+  belos.set("Convergence Tolerance", tolerance);
+  belos.set("Maximum Iterations", iterations);
+  need(tolerance > 0 && tolerance < 1, "Convergence Tolerance\" must be above 0 and below 1");
+  need(iterations > 0, "Maximum Iterations\" must be at least 1");
+}
+
+void addHalos(const NodeAwareCrsMatrix<>& A, const Preconditioner& preconditioner, const ExchangeOptions& exchange,
+              SolveReport& report) {
+  if (A.importHalo() != nullptr) {
+    report.halos.push_back({"A", true, A.importHalo()->report()});
+  }
+  if (exchange.topology->numNodes() == 1) {
+    return;
+  }
+  ExchangeOptions planned = exchange;  // counted, not timed: nobody runs them
+  if (planned.route == RouteChoice::automatic) {
+    planned.route = RouteChoice::threeStep;
+  }
+  for (const auto& [name, graph] : preconditioner.levelGraphs) {
+    if (!graph->getImporter().is_null()) {
+      report.halos.push_back({name, false, NodeAwareImport<>(*graph->getImporter(), planned).report()});
+    }
+  }
+}
+
+/// In the order of rows. \note Collective.
+void writeSolution(const std::string& path, const MultiVector& x, const std::string& comment) {
+  const CommPtr comm = x.getMap()->getComm();
+  auto ordered = rcp(new MultiVector(x, Teuchos::Copy));
+  moveTo(contiguousMap(static_cast<long long>(x.getGlobalLength()), 1, comm), ordered);
+  std::string error;
+  std::unique_ptr<OutputFile> file;
+  std::ostringstream nowhere;
+  try {
+    if (comm->getRank() == 0) {
+      file = std::make_unique<OutputFile>(path);
+    }
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  agreeOnError(mpiOf(comm), error);
+  std::ostream& stream = file ? file->stream() : nowhere;
+  Tpetra::MatrixMarket::Writer<Matrix>::writeDense(stream, *ordered, "solution", comment);
+  try {
+    if (file) {
+      file->commit();
+    }
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  agreeOnError(mpiOf(comm), error);
+}
+
+/// \note Collective.
+void writeReport(const SolveOptions& options, const SolveReport& report, const CommPtr& comm) {
+  std::string error;
+  if (comm->getRank() == 0) {
+    try {
+      const bool jsonOnStdout = options.jsonFile == "-";
+      if (!options.quiet) {
+        (jsonOnStdout ? std::cerr : std::cout) << toText(report) << std::flush;
+      }
+      if (jsonOnStdout) {
+        std::cout << toJson(report) << std::flush;
+      } else if (!options.jsonFile.empty()) {
+        OutputFile file(options.jsonFile);
+        file.stream() << toJson(report);
+        file.commit();
+      }
+    } catch (const std::exception& thrown) {
+      error = thrown.what();
+    }
+  }
+  agreeOnError(mpiOf(comm), error);
+}
+
+void record(const BelosResult& result, SolveReport& report) {
+  report.solver = result.solver;
+  report.iterations = result.iterations;
+  report.maxIterations = result.maxIterations;
+  report.restarts = result.restarts;
+  report.tolerance = result.tolerance;
+  report.belosResidual = result.belosResidual;
+  report.trueResidual = result.trueResidual;
+  report.belosConverged = result.belosConverged;
+  report.converged = result.converged();
+  report.trouble = result.trouble;
+  report.solveSeconds = result.seconds;
+}
+
+void record(const Problem& problem, const MatrixTraits& traits, SolveReport& report) {
+  report.problem = problem.name;
+  report.rows = static_cast<long long>(problem.matrix->getGlobalNumRows());
+  report.entries = static_cast<long long>(problem.matrix->getGlobalNumEntries());
+  report.symmetric = traits.symmetric;
+}
+
+double relativeError(const MultiVector& x, const MultiVector& exact) {
+  MultiVector difference(x, Teuchos::Copy);
+  difference.update(-1, exact, 1);
+  return difference.getVector(0)->norm2() / exact.getVector(0)->norm2();
+}
+
+}  // namespace
+
+int runSolve(const SolveOptions& options) {
+  const CommPtr comm = Tpetra::getDefaultComm();
+  SolveReport report;
+  const ExchangeOptions exchange = resolveExchange(options, comm, report);
+  checkOutputs(options, comm);
+  const auto parameters = readParameterFile(options.parameterFile, mpiOf(comm));
+  Teuchos::ParameterList& belos = parameters->sublist("Belos");
+  setBelosParameters(belos, options);
+
+  const double start = MPI_Wtime();
+  Problem problem = loadProblem(options, comm);
+  partition(problem, options.partition);
+  const MatrixTraits traits = examine(*problem.matrix);
+  record(problem, traits, report);
+  report.partition = options.partition;
+  const std::string solver = resolveSolver(options.solver, traits, options.preconditioner != "none");
+
+  const double loaded = MPI_Wtime();
+  const RCP<NodeAwareCrsMatrix<>> A = makeNodeAware(problem.matrix, exchange);
+  const Preconditioner preconditioner =
+      makePreconditioner(options.preconditioner, problem, traits, A, parameters->sublist("MueLu"), exchange);
+  report.preconditioner = preconditioner.description;
+  report.readSeconds = loaded - start;
+  report.setupSeconds = MPI_Wtime() - loaded;
+
+  MultiVector x(problem.matrix->getDomainMap(), 1);
+  const bool showProgress = comm->getRank() == 0 && !options.quiet && stdoutIsSeen();
+  record(solveWithBelos(solver, A, preconditioner.op, *problem.matrix, *problem.rhs, x, belos, showProgress), report);
+  report.exactKnown = !problem.exact.is_null();
+  if (report.exactKnown) {
+    report.relativeError = relativeError(x, *problem.exact);
+  }
+  addHalos(*A, preconditioner, exchange, report);
+
+  if (!options.solutionFile.empty()) {
+    writeSolution(options.solutionFile, x, "komvos " KOMVOS_VERSION ", solution of " + problem.name);
+  }
+  writeReport(options, report, comm);
+  if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
+    printError(why);
+  }
+  return report.converged ? ExitCode::converged : ExitCode::notConverged;
+}
+
+}  // namespace Komvos::Program

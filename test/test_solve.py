@@ -1,0 +1,505 @@
+#!/usr/bin/env python3
+"""Whole-program tests of `komvos solve`, with the standard library only.
+
+test_solve.py --program build/default/src/komvos [--mpiexec mpirun] [CLASS ...]
+"""
+import argparse
+import concurrent.futures
+import json
+import math
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+MATRICES = HERE / "data" / "matrices"
+BAD = MATRICES / "bad"
+LIMIT = 90  # seconds for one run; a hang is a failure, not a wait
+OPTIONS = argparse.Namespace(program="komvos", mpiexec="mpirun")
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+        self.errors = [line for line in (out + err).splitlines() if "komvos: error:" in line]
+
+
+def run(ranks, *arguments, environment=None, command=None, stdout=subprocess.PIPE, folder=None):
+    """Runs the program under MPI; a run over the limit is killed with all its ranks."""
+    command = command or [OPTIONS.mpiexec, "-n", str(ranks), OPTIONS.program, *map(str, arguments)]
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, **(environment or {})}, start_new_session=True, cwd=folder)
+    try:
+        out, err = process.communicate(timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise AssertionError(f"no end after {LIMIT} s: {' '.join(command)}") from None
+    return Result(process.returncode, out or "", err)
+
+
+def read_matrix(path):
+    """Entries (i, j, a) and the number of rows, with the other half of a symmetric matrix."""
+    with open(path, encoding="utf-8") as file:
+        symmetric = "symmetric" in file.readline()
+        lines = [line.split() for line in file if not line.startswith("%") and line.strip()]
+    entries = [(int(i) - 1, int(j) - 1, float(a)) for i, j, a in lines[1:]]
+    if symmetric:
+        entries += [(j, i, a) for i, j, a in entries if i != j]
+    return entries, int(lines[0][0])
+
+
+def read_vector(path):
+    with open(path, encoding="utf-8") as file:
+        lines = [line.split() for line in file if not line.startswith("%") and line.strip()]
+    values = [float(line[0]) for line in lines[1:]]
+    assert int(lines[0][0]) == len(values) and int(lines[0][1]) == 1
+    return values
+
+
+def norm(vector):
+    return math.sqrt(math.fsum(x * x for x in vector))
+
+
+def residual(entries, x, b):
+    r = list(b)
+    for i, j, a in entries:
+        r[i] -= a * x[j]
+    return norm(r) / norm(b)
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="komvos-test-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def solve(self, ranks, *arguments, code=0, **how):
+        """Runs `komvos solve` and returns its JSON report."""
+        file = self.folder / "report.json"
+        result = run(ranks, "solve", *arguments, "--json", file, **how)
+        self.assertEqual(result.code, code, f"{arguments}\n{result.out}{result.err}")
+        report = json.loads(file.read_text())
+        if code == 0:
+            self.assertTrue(report["converged"])
+            self.assertLessEqual(report["true_residual"], 1.001 * report["tolerance"])
+            self.assertEqual(result.errors, [])
+        return report
+
+    def check_refusal(self, result, words):
+        """The program must have ended with one line of error that names what it is about."""
+        self.assertEqual(result.code, 1, result.out + result.err)
+        self.assertEqual(len(result.errors), 1, result.out + result.err)
+        self.assertTrue(result.errors[0].startswith("komvos: error: "))
+        for word in words:
+            self.assertIn(str(word), result.errors[0])
+        self.assertNotIn("terminate called", result.err)
+        self.assertNotIn("MPI_ABORT", result.err)
+
+    def check_refusals(self, cases, ranks=(1, 4)):
+        """cases: (arguments, words). Several at once, for mpirun takes a second to notice a failure."""
+        jobs = [(arguments, words, count) for arguments, words in cases for count in ranks]
+        with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
+            for job, result in zip(jobs, pool.map(lambda job: run(job[2], *job[0]), jobs)):
+                with self.subTest(arguments=job[0], ranks=job[2]):
+                    self.check_refusal(result, job[1])
+
+
+class CommandLine(ProgramTest):
+    def test_version_and_help_are_printed_once(self):
+        version = run(3, "--version")
+        self.assertEqual(version.code, 0)
+        self.assertRegex(version.out, r"\Akomvos \d+\.\d+\.\d+\n\Z")
+        for arguments, word in ((["--help"], "solve"), (["solve", "--help"], "--ranks-per-node")):
+            result = run(3, *arguments)
+            self.assertEqual(result.code, 0)
+            self.assertEqual(result.out.count("Usage:"), 1)
+            self.assertIn(word, result.out)
+            self.assertIn("Exit status", result.out)
+
+    def test_the_quickstart_command(self):
+        result = run(4, "solve", "--problem", "elasticity3d", "--n", 12, "--ranks-per-node", 2)
+        self.assertEqual(result.code, 0, result.err)
+        self.assertIn("4 ranks on 2 nodes", result.out)
+        self.assertIn("converged", result.out)
+        self.assertIn("halos in use", result.out)
+
+    def test_three_step_says_what_it_gained(self):
+        result = run(6, "solve", "--problem", "random", "--n", 600, "--ranks-per-node", 3, "--route", "three-step")
+        self.assertEqual(result.code, 0, result.err)
+        self.assertIn("three-step sends 2 instead of 18 messages between nodes", result.out)
+
+    def test_quiet_says_nothing(self):
+        result = run(2, "solve", BAD / "small_good.mtx", "--quiet")
+        self.assertEqual((result.code, result.out, result.err), (0, "", ""))
+
+    def test_json_on_stdout_leaves_the_text_to_stderr(self):
+        result = run(2, "solve", BAD / "small_good.mtx", "--json", "-")
+        self.assertEqual(json.loads(result.out)["rows"], 5)
+        self.assertIn("iterations", result.err)
+
+    def test_progress_is_for_terminals_only(self):
+        arguments = ("solve", "--problem", "rotated-anisotropic2d", "--n", 150, "--prec", "jacobi")
+        piped = run(2, *arguments)
+        self.assertEqual(piped.code, 0)
+        self.assertNotIn("\r", piped.out)
+        self.assertNotIn("\033", piped.out)
+        master, slave = pty.openpty()
+        reader = os.fork()
+        if reader == 0:  # drains the terminal, or its buffer would stop the program
+            os.close(slave)
+            with open(self.folder / "seen", "wb") as file:
+                while True:
+                    try:
+                        data = os.read(master, 65536)
+                    except OSError:
+                        break
+                    if not data:
+                        break
+                    file.write(data)
+                    file.flush()
+            os._exit(0)
+        os.close(master)
+        self.assertEqual(run(2, *arguments, stdout=slave).code, 0)
+        os.close(slave)
+        os.waitpid(reader, 0)
+        seen = (self.folder / "seen").read_bytes().decode()
+        self.assertRegex(seen, r"\r\033\[Kiteration \d+, residual \d")
+        self.assertIn("converged", seen)
+
+    def test_not_converged_is_status_2_with_a_report(self):
+        arguments = ("--problem", "laplace3d", "--n", 20, "--prec", "none", "--max-iterations", 5)
+        for ranks in (1, 4):
+            report = self.solve(ranks, *arguments, code=2)
+            self.assertFalse(report["converged"])
+            self.assertEqual(report["iterations"], 5)
+            result = run(ranks, "solve", *arguments)
+            self.assertEqual(len(result.errors), 1)
+            self.assertIn("not converged", result.errors[0])
+
+    def test_an_unreachable_tolerance_is_not_reported_as_reached(self):
+        report = self.solve(2, "--problem", "laplace3d", "--n", 10, "--tolerance", "1e-19", code=2)
+        self.assertGreater(report["true_residual"], 1e-19)
+        self.assertFalse(report["converged"])
+
+    def test_an_error_on_one_rank_only_ends_all_ranks(self):
+        good = [OPTIONS.program, "solve", str(BAD / "small_good.mtx")]
+        result = run(2, command=[OPTIONS.mpiexec, "-n", "1", *good, ":", "-n", "1", *good, "--no-such-option"])
+        self.assertNotEqual(result.code, 0)
+        self.assertEqual(len(result.errors), 1)
+        self.assertIn("rank 1 alone", result.errors[0])
+
+
+class BadInput(ProgramTest):
+    # What the one line of error must name.
+    FILES = {
+        "not_matrix_market.mtx": ["line 1"],
+        "empty.mtx": ["empty"],
+        "truncated_header.mtx": ["line 1"],
+        "nonsquare.mtx": ["4 rows", "5 columns"],
+        "complex.mtx": ["complex"],
+        "pattern.mtx": ["pattern"],
+        "nan_entry.mtx": ["line 10", "nan"],
+        "inf_entry.mtx": ["line 6", "inf"],
+        "zero_row.mtx": ["row 3"],
+        "zero_diagonal_row.mtx": ["row 3", "zero"],
+        "index_out_of_range.mtx": ["line 15", "column 6"],
+        "negative_index.mtx": ["line 7", "row -2"],
+        "too_few_entries.mtx": ["13", "10"],
+        "index_past_2_31.mtx": ["3000000000"],
+    }
+
+    def test_each_bad_file_is_named_by_one_line(self):
+        present = {path.name for path in BAD.glob("*.mtx")} - {"small_good.mtx", "rhs_wrong_length.mtx"}
+        self.assertEqual(present, set(self.FILES))
+        self.check_refusals([(["solve", BAD / name], [name, *words]) for name, words in self.FILES.items()])
+
+    def test_bad_files_written_here(self):
+        banner = "%%MatrixMarket matrix coordinate real general\n"
+        texts = {
+            "cancelled": (banner + "2 2 4\n1 1 1\n2 1 1\n2 2 1\n2 2 -1\n", ["diagonal", "row 2"]),
+            "more": (banner + "1 1 1\n1 1 1\n1 1 1\n", ["line 4", "more"]),
+            "huge": (banner + "1000000000000 1000000000000 1000000000000\n1 1 1\n", ["1000000000000"]),
+            "index": (banner + "1 1 1\n99999999999999999999 1 1\n", ["64 bits"]),
+            "large value": (banner + "1 1 1\n1 1 1e999\n", ["1e999"]),
+            "words": (banner + "1 1 1\n1 one 1\n", ["one"]),
+            "short line": (banner + "1 1 1\n1 1\n", ["line 3"]),
+            "no size": (banner, ["rows"]),
+            "column": (banner + "2 2 2\n1 1 1\n2 1 1\n", ["column 2"]),
+        }
+        for name, (text, _) in texts.items():
+            (self.folder / name).write_text(text)
+        self.check_refusals([(["solve", self.folder / name], words) for name, (_, words) in texts.items()], ranks=(2,))
+
+    def test_bad_right_hand_sides(self):
+        nan = self.folder / "nan.mtx"
+        nan.write_text("%%MatrixMarket matrix array real general\n5 1\n0\n0\nnan\n0\n6\n")
+        short = self.folder / "short.mtx"
+        short.write_text("%%MatrixMarket matrix array real general\n5 1\n0\n")
+        cases = ((BAD / "rhs_wrong_length.mtx", ["4 x 1", "5 x 1"]), (nan, ["line 5", "nan"]), (short, ["after 1"]),
+                 (self.folder / "none", ["no such file"]), (BAD / "small_good.mtx", ["coordinate"]))
+        self.check_refusals([(["solve", BAD / "small_good.mtx", "--rhs", rhs], words) for rhs, words in cases])
+
+    def test_bad_options(self):
+        good = BAD / "small_good.mtx"
+        xml = self.folder / "broken.xml"
+        xml.write_text("<ParameterList>")
+        other = self.folder / "other.xml"
+        other.write_text('<ParameterList name="x"><ParameterList name="Ifpack"/></ParameterList>')
+        unknown = self.folder / "unknown.xml"
+        unknown.write_text('<ParameterList name="x"><ParameterList name="MueLu">'
+                           '<Parameter name="no such thing" type="int" value="1"/></ParameterList></ParameterList>')
+        readonly = "/proc/x.mtx"
+        cases = [
+            ([], []), (["solve"], ["nothing to solve"]), (["frobnicate"], ["frobnicate"]),
+            (["solve", self.folder / "missing.mtx"], ["no such file"]), (["solve", self.folder], ["directory"]),
+            (["solve", good, "--no-such-option"], ["--no-such-option"]),
+            (["solve", good, "--problem", "laplace3d", "--n", 4], ["both"]),
+            (["solve", "--problem", "laplace3d"], ["--n"]), (["solve", "--problem", "nonsense", "--n", 4], ["nonsense"]),
+            (["solve", "--problem", "laplace3d", "--n", 0], ["--n"]), (["solve", "--problem", "laplace3d", "--n", "4,4"], ["--n"]),
+            (["solve", "--problem", "laplace3d", "--n", "4,x,4"], ["4,x,4"]),
+            (["solve", "--problem", "laplace3d", "--n", 4000000], ["too many"]),
+            (["solve", "--problem", "elasticity3d", "--n", 1], ["2 points"]),
+            (["solve", "--problem", "random", "--n", 60], ["--entries"]), (["solve", good, "--entries", 25], ["--entries"]),
+            (["solve", good, "--tolerance", 0], ["--tolerance"]), (["solve", good, "--tolerance", -1], ["--tolerance"]),
+            (["solve", good, "--tolerance", "nan"], ["--tolerance"]), (["solve", good, "--tolerance", "x"], ["--tolerance"]),
+            (["solve", good, "--max-iterations", 0], ["--max-iterations"]),
+            (["solve", good, "--max-iterations", 99999999999], ["--max-iterations"]),
+            (["solve", good, "--solver", "nonsense"], ["nonsense", "CG"]), (["solve", good, "--prec", "ilu"], ["ilu"]),
+            (["solve", good, "--route", "fast"], ["fast"]), (["solve", good, "--partition", "x"], ["--partition"]),
+            (["solve", good, "--ranks-per-node", "x"], ["x"]), (["solve", good, "--ranks-per-node", 0], ["0"]),
+            (["solve", good, "--ranks-per-node", "7,1"], ["7"]), (["solve", good, "--ranks-per-node", "@/none"], ["/none"]),
+            (["solve", good, "--xml", self.folder / "none.xml"], ["none.xml"]), (["solve", good, "--xml", xml], ["broken.xml"]),
+            (["solve", good, "--xml", other], ["Ifpack"]), (["solve", good, "--xml", unknown], ["no such thing"]),
+            (["solve", good, "--output", readonly], [readonly]), (["solve", good, "--output", self.folder], ["directory"]),
+            (["solve", good, "--json", self.folder / "no" / "x.json"], ["x.json"]),
+        ]
+        self.check_refusals(cases)
+
+    def test_bad_environment(self):
+        for name, value, word in (("KOMVOS_ROUT", "auto", "KOMVOS_ROUT "), ("KOMVOS_ROUTE", "fast", "fast"),
+                                  ("KOMVOS_RANKS_PER_NODE", "x", "x"), ("KOMVOS_GPU_AWARE_MPI", "perhaps", "perhaps")):
+            self.check_refusal(run(2, "solve", BAD / "small_good.mtx", environment={name: value}), [word])
+
+
+class RealMatrices(ProgramTest):
+    def test_each_route_on_each_number_of_ranks(self):
+        for name in ("dcpf_case_ACTIVSg2000", "dcpf_case8387pegase", "body_heat"):
+            entries, rows = read_matrix(MATRICES / f"{name}.mtx")
+            b = read_vector(MATRICES / f"{name}_rhs.mtx")
+            for ranks in (1, 4, 5):
+                iterations = set()
+                for route in ("standard", "three-step", "auto"):
+                    with self.subTest(name, ranks=ranks, route=route):
+                        output = self.folder / "x.mtx"
+                        report = self.solve(ranks, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx",
+                                            "--ranks-per-node", 2, "--route", route, "--output", output)
+                        self.assertEqual((report["rows"], report["solver"], report["symmetric"]), (rows, "CG", True))
+                        self.assertEqual(report["entries"], len(entries))
+                        self.assertEqual(report["ranks_per_node"], [2] * (ranks // 2) + [1] * (ranks % 2))
+                        iterations.add(report["iterations"])
+                        true = residual(entries, read_vector(output), b)
+                        self.assertLessEqual(true, 1.01e-8)
+                        self.assertAlmostEqual(true / report["true_residual"], 1, delta=0.02 if true > 1e-12 else 1e9)
+                self.assertEqual(len(iterations), 1, "the route must not change the numbers")
+
+    def test_the_indefinite_one_is_solved_by_gmres(self):
+        name = "dcpf_case13659pegase"
+        for ranks in (1, 4):
+            report = self.solve(ranks, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx", "--ranks-per-node", 2)
+            self.assertEqual(report["solver"], "GMRES")
+
+    def test_partitions_give_the_same_solution(self):
+        solutions = {}
+        for name in ("contiguous", "strided", "graph"):
+            output = self.folder / f"{name}.mtx"
+            report = self.solve(5, MATRICES / "body_heat.mtx", "--rhs", MATRICES / "body_heat_rhs.mtx", "--ranks-per-node", 2,
+                                "--partition", name, "--output", output, "--tolerance", "1e-11")
+            self.assertEqual(report["partition"], name)
+            solutions[name] = read_vector(output)
+        reference = solutions["contiguous"]
+        for name in ("strided", "graph"):
+            difference = norm([x - y for x, y in zip(solutions[name], reference)]) / norm(reference)
+            self.assertLess(difference, 1e-7)
+
+    def test_three_step_sends_fewer_messages_between_nodes(self):
+        report = self.solve(8, MATRICES / "dcpf_case8387pegase.mtx", "--ranks-per-node", 4, "--route", "three-step")
+        halo = report["halos"][0]
+        self.assertEqual(halo["standard"]["inter_node"]["messages_total"], 32)
+        self.assertEqual(halo["chosen"]["inter_node"]["messages_total"], 2)
+        self.assertLess(halo["chosen"]["inter_node"]["bytes_total"], halo["standard"]["inter_node"]["bytes_total"])
+
+
+class SmallSystems(ProgramTest):
+    def test_the_known_solution_also_with_more_ranks_than_rows(self):
+        rhs = self.folder / "b.mtx"
+        rhs.write_text("%%MatrixMarket matrix array integer general\r\n% six\r\n5 1\r\n0\r\n0\r\n0\r\n0\r\n6\r\n")
+        for ranks in (1, 2, 3, 8):
+            for partition in ("contiguous", "strided"):
+                for preconditioner in ("muelu", "jacobi", "none"):
+                    output = self.folder / "x.mtx"
+                    self.solve(ranks, BAD / "small_good.mtx", "--rhs", rhs, "--output", output, "--partition", partition,
+                               "--prec", preconditioner, "--ranks-per-node", 3, "--tolerance", "1e-12")
+                    for value, expected in zip(read_vector(output), (1, 2, 3, 4, 5)):
+                        self.assertAlmostEqual(value, expected, delta=1e-10)
+
+    def test_duplicates_are_summed_and_integers_and_comments_read(self):
+        matrix = self.folder / "a.mtx"
+        matrix.write_text("%%MatrixMarket Matrix Coordinate Integer General\n% comment\n\n2 2 5\n1 1 1\n1 1 2\n% inside\n1 2 1\n2 1 1\n2 2 2\n")
+        rhs = self.folder / "b.mtx"
+        rhs.write_text("%%MatrixMarket matrix array real general\n2 1\n5\n5\n")
+        output = self.folder / "x.mtx"
+        for ranks in (1, 2):
+            report = self.solve(ranks, matrix, "--rhs", rhs, "--output", output)
+            self.assertEqual(report["entries"], 4)
+            for value, expected in zip(read_vector(output), (1, 2)):
+                self.assertAlmostEqual(value, expected, delta=1e-7)
+
+    def test_a_zero_right_hand_side_has_the_zero_solution(self):
+        rhs = self.folder / "b.mtx"
+        rhs.write_text("%%MatrixMarket matrix array real general\n5 1\n0\n0\n0\n0\n0\n")
+        output = self.folder / "x.mtx"
+        report = self.solve(2, BAD / "small_good.mtx", "--rhs", rhs, "--output", output)
+        self.assertEqual(report["iterations"], 0)
+        self.assertEqual(read_vector(output), [0] * 5)
+
+    def test_output_files_are_whole_or_not_there(self):
+        self.solve(2, BAD / "small_good.mtx", "--output", self.folder / "x.mtx")
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"x.mtx", "report.json"})
+        target, link = self.folder / "target.mtx", self.folder / "link.mtx"
+        target.write_text("old")
+        link.symlink_to(target)
+        self.solve(2, BAD / "small_good.mtx", "--output", link)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(len(read_vector(target)), 5)
+        self.solve(2, BAD / "small_good.mtx", "--output", "/dev/null")
+        self.assertTrue(Path("/dev/null").is_char_device())
+
+    def test_a_topology_from_a_file_and_from_the_environment(self):
+        placement = self.folder / "nodes"
+        placement.write_text("0 1 0 1\n")
+        report = self.solve(4, BAD / "small_good.mtx", "--ranks-per-node", f"@{placement}")
+        self.assertEqual((report["nodes"], report["ranks_per_node"], report["topology_source"]), (2, [2, 2], "given"))
+        report = self.solve(4, BAD / "small_good.mtx", environment={"KOMVOS_RANKS_PER_NODE": "1,3", "KOMVOS_ROUTE": "standard"})
+        self.assertEqual((report["ranks_per_node"], report["route"]), ([1, 3], "standard"))
+        report = self.solve(4, BAD / "small_good.mtx", "--ranks-per-node", 4, environment={"KOMVOS_RANKS_PER_NODE": "1,3"})
+        self.assertEqual(report["ranks_per_node"], [4])
+        report = self.solve(2, BAD / "small_good.mtx")
+        self.assertEqual(report["topology_source"], "detected")
+
+    def test_parameters_from_xml(self):
+        sample = HERE.parent / "src" / "examples" / "parameters.xml"
+        report = self.solve(4, "--problem", "laplace3d", "--n", 12, "--xml", sample)
+        self.assertEqual((report["tolerance"], report["max_iterations"]), (1e-10, 500))
+        report = self.solve(4, "--problem", "laplace3d", "--n", 12, "--xml", sample, "--tolerance", "1e-4")
+        self.assertEqual(report["tolerance"], 1e-4)
+
+
+class Generators(ProgramTest):
+    PROBLEMS = (  # arguments, rows, entries, most iterations
+        (("laplace3d", "--n", 16), 4096, 27136, 15),
+        (("elasticity3d", "--n", 10), 3000, 197568, 20),
+        (("elasticity3d", "--n", "20,5,4"), 1200, None, 20),
+        (("rotated-anisotropic2d", "--n", 80), 6400, 56644, 60),
+        (("random", "--n", 1200, "--entries", 25), 1200, 30000, 20),
+    )
+
+    def test_the_problem_does_not_depend_on_the_number_of_ranks(self):
+        for problem, rows, entries, most in self.PROBLEMS:
+            solutions = []
+            for ranks in (1, 4, 5):
+                with self.subTest(problem, ranks=ranks):
+                    output = self.folder / "x.mtx"
+                    report = self.solve(ranks, "--problem", *problem, "--ranks-per-node", 2, "--output", output,
+                                        "--tolerance", "1e-11", "--partition", "graph" if ranks == 5 else "contiguous")
+                    self.assertEqual(report["rows"], rows)
+                    self.assertEqual(report["entries"], entries or report["entries"])
+                    self.assertLess(report["relative_error"], 1e-7)
+                    solutions.append(read_vector(output))
+            for other in solutions[1:]:
+                self.assertLess(norm([x - y for x, y in zip(other, solutions[0])]) / norm(solutions[0]), 1e-7)
+
+    def test_iterations_stay_sensible(self):
+        for problem, _, _, most in self.PROBLEMS:
+            with self.subTest(problem):
+                iterations = [self.solve(ranks, "--problem", *problem)["iterations"] for ranks in (1, 4)]
+                self.assertLessEqual(max(iterations), most)
+
+    def test_strided_and_graph_partitions_keep_nodes_together(self):
+        for partition in ("strided", "graph"):
+            report = self.solve(5, "--problem", "elasticity3d", "--n", "20,5,4", "--partition", partition, "--ranks-per-node", 2)
+            self.assertLessEqual(report["iterations"], 20)
+
+
+class Solvers(ProgramTest):
+    def test_solvers_by_name(self):
+        for solver in ("cg", "bicgstab", "gmres", "minres", "tfqmr", "block gmres", "Pseudoblock CG", "flexible gmres"):
+            for preconditioner in ("muelu", "jacobi", "none"):
+                with self.subTest(solver, preconditioner=preconditioner):
+                    report = self.solve(2, "--problem", "laplace3d", "--n", 8, "--solver", solver, "--prec", preconditioner)
+                    self.assertEqual(report["solver"], solver.upper())
+
+    def test_the_default_solver_follows_the_matrix(self):
+        self.assertEqual(self.solve(2, "--problem", "random", "--n", 400)["solver"], "BICGSTAB")
+        self.assertEqual(self.solve(2, "--problem", "laplace3d", "--n", 6)["solver"], "CG")
+
+    def test_a_breakdown_is_reported(self):
+        name = "dcpf_case13659pegase"
+        result = run(2, "solve", MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx", "--solver", "cg", "--prec", "jacobi")
+        self.assertEqual(result.code, 2)
+        self.assertEqual(len(result.errors), 1)
+
+
+class Report(ProgramTest):
+    TRAFFIC = {side: {f"{what}_{over}": int for what in ("messages", "bytes") for over in ("max", "total")}
+               for side in ("inter_node", "on_node")}
+    SECONDS = (float, int, type(None))
+    SCHEMA = {
+        "komvos_version": str, "problem": str, "rows": int, "entries": int, "symmetric": bool, "ranks": int, "nodes": int,
+        "ranks_per_node": list, "topology_source": str, "partition": str, "route": str, "pairing": str, "solver": str,
+        "preconditioner": str, "tolerance": float, "max_iterations": int, "iterations": int, "restarts": int,
+        "true_residual": float, "belos_residual": float, "belos_converged": bool, "converged": bool,
+        "relative_error": SECONDS, "read_seconds": float, "setup_seconds": float, "solve_seconds": float, "halos": list,
+    }
+    HALO = {"name": str, "used": bool, "route": str, "neighbours_max": int, "standard": TRAFFIC, "chosen": TRAFFIC,
+            "standard_seconds": SECONDS, "chosen_seconds": SECONDS, "setup_seconds": float}
+
+    def check(self, value, schema, where):
+        if not isinstance(schema, dict):
+            self.assertIsInstance(value, schema, where)
+            return
+        self.assertEqual(set(value), set(schema), where)
+        for key, inner in schema.items():
+            self.check(value[key], inner, f"{where}.{key}")
+
+    def test_the_json_report_has_these_keys(self):
+        for route in ("standard", "three-step", "auto"):
+            report = self.solve(4, "--problem", "elasticity3d", "--n", 8, "--ranks-per-node", 2, "--route", route, "--partition", "strided")
+            self.check(report, self.SCHEMA, "report")
+            self.assertEqual((report["route"], report["nodes"], report["ranks"]), (route, 2, 4))
+            self.assertEqual([halo["name"] for halo in report["halos"] if halo["used"]], ["A"])
+            for halo in report["halos"]:
+                self.check(halo, self.HALO, "halo")
+            measured = report["halos"][0]["standard_seconds"] is not None
+            self.assertEqual(measured, route == "auto")
+            if route != "auto":
+                self.assertEqual(report["halos"][0]["route"], route)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--mpiexec", default="mpirun")
+    parser.add_argument("tests", nargs="*")
+    parser.parse_args(namespace=OPTIONS)
+    outcome = unittest.main(argv=[sys.argv[0], *OPTIONS.tests], verbosity=2, exit=False)
+    return 0 if outcome.result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
