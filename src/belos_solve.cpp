@@ -65,7 +65,8 @@ void listen(Teuchos::ParameterList& parameters, std::ostream& stream) {
 }
 
 /// One call of Belos: solves A d = r to a relative residual, adds what it took to `result`.
-void solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Teuchos::ParameterList>& parameters,
+/// \return whether it stopped because its own residual was small enough, be that true or lost accuracy
+bool solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Teuchos::ParameterList>& parameters,
                const ProgressLine& progress, BelosResult& result) {
   const auto manager = factory.create(result.solver, parameters);
   manager->setProblem(problem);
@@ -73,11 +74,13 @@ void solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Te
     result.belosConverged = manager->solve() == Belos::Converged;
     result.iterations += manager->getNumIters();
     result.belosResidual = manager->achievedTol();
+    return result.belosConverged || manager->isLOADetected();
   } catch (const Belos::BelosError& error) {  // breakdown, NaN; the same on all ranks
     result.belosConverged = false;
     result.belosResidual = std::numeric_limits<double>::quiet_NaN();
     result.trouble = oneLine(error.what());
     result.iterations += progress.iteration();  // the manager has lost count; known where it is reported, on rank 0
+    return false;
   }
 }
 
@@ -131,14 +134,14 @@ BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, co
     const auto once = Teuchos::parameterList(parameters);
     once->set("Convergence Tolerance", std::min(0.5, result.tolerance * sizeOfB / sizeOfR));
     once->set("Maximum Iterations", result.maxIterations - result.iterations);
-    solveOnce(factory, problem, once, progress, result);
+    const bool satisfied = solveOnce(factory, problem, once, progress, result);
     result.belosResidual *= sizeOfR / sizeOfB;
     x.update(1, *d, 1);
     const double before = sizeOfR;
     sizeOfR = residual(plain, b, x, *r);
     result.trueResidual = sizeOfR / sizeOfB;
-    const bool again = result.belosConverged && !result.converged() && sizeOfR < 0.5 * before &&
-                       result.restarts < mostRestarts && result.iterations < result.maxIterations;
+    const bool again = satisfied && !result.converged() && sizeOfR < 0.5 * before && result.restarts < mostRestarts &&
+                       result.iterations < result.maxIterations;
     if (!again) {
       break;
     }

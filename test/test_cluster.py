@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""komvos solve across the hosts of the virtual cluster: nodes are detected, and every route gives the same solve."""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+CLUSTER = pathlib.Path(__file__).resolve().parent / "cluster" / "virtual-cluster"
+SKIPPED = 77
+
+
+def solve(arguments, shape, route):
+    command = [CLUSTER, "--shape", shape, "--timeout", "100", "--mpirun", arguments.mpiexec, "--", arguments.program,
+               "solve", "--problem", "laplace3d", "--n", "12", "--prec", "jacobi", "--partition", "strided", "--route", route, "--json", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=150)
+    if done.returncode != 0:
+        sys.exit(f"{shape}, {route}: status {done.returncode}\n{done.stdout}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--mpiexec", default="mpirun")
+    arguments = parser.parse_args()
+    check = subprocess.run([CLUSTER, "--check", "--mpirun", arguments.mpiexec], capture_output=True, text=True)
+    if check.returncode != 0:
+        print(check.stderr.strip())
+        sys.exit(check.returncode)
+    for shape in ("5,2", "2,2,2"):
+        nodes = [int(n) for n in shape.split(",")]
+        reports = {route: solve(arguments, shape, route) for route in ("standard", "three-step")}
+        for route, report in reports.items():
+            assert report["topology_source"] == "detected", report["topology_source"]
+            assert report["ranks_per_node"] == nodes, report["ranks_per_node"]
+            assert report["converged"] and report["halos"][0]["route"] == route, report
+        assert reports["standard"]["iterations"] == reports["three-step"]["iterations"]
+        pairs = len(nodes) * (len(nodes) - 1)
+        halo = reports["three-step"]["halos"][0]
+        assert halo["chosen"]["inter_node"]["messages_total"] == pairs, halo
+        assert halo["standard"]["inter_node"]["messages_total"] > pairs, halo
+        print(f"{shape}: {reports['standard']['iterations']} iterations, {pairs} instead of "
+              f"{halo['standard']['inter_node']['messages_total']} messages between nodes")
+
+
+if __name__ == "__main__":
+    main()
