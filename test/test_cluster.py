@@ -12,7 +12,7 @@ SKIPPED = 77
 
 def solve(arguments, shape, route):
     command = [CLUSTER, "--shape", shape, "--timeout", "100", "--mpirun", arguments.mpiexec, "--", arguments.program,
-               "solve", "--problem", "laplace3d", "--n", "12", "--prec", "jacobi", "--partition", "strided", "--route", route, "--json", "-"]
+               "solve", "--problem", "laplace3d", "--n", "10", "--prec", "jacobi", "--partition", "strided", "--route", route, "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150)
     if done.returncode != 0:
         sys.exit(f"{shape}, {route}: status {done.returncode}\n{done.stdout}\n{done.stderr}")
