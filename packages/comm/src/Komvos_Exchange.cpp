@@ -145,11 +145,7 @@ struct Exchange<Scalar, Device>::State {
                            static_cast<int>(sizeof(Scalar)) * columns, targets);
   }
 
-  void abandon(Phase which) {
-    start(which, 1, nullptr);
-    run(which).engine.abandon();
-    phase = Phase::idle;
-  }
+  void abandon(Phase which) { run(which).engine.abandon(); }
 
   /// Packs and starts the sends whose last input has arrived.
   void forwardReady(const execution_space& space) {

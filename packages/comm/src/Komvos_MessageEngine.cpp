@@ -71,6 +71,12 @@ void MessageEngine::unbind() {
   now_ = nullptr;
 }
 
+void MessageEngine::forget() {
+  requestsLost_ = false;
+  bindings_.erase(bindings_.begin() + (now_ - bindings_.data()));
+  now_ = nullptr;
+}
+
 void MessageEngine::resetCounts() {
   outstandingReceives_ = static_cast<int>(schedule_.receives.size());
   outstandingOnNode_ =
@@ -115,10 +121,17 @@ void MessageEngine::sendNothing(int send) {
            "MPI_Isend");
 }
 
+void MessageEngine::clearErrors() {
+  for (MPI_Status& status : statuses_) {
+    status.MPI_ERROR = MPI_SUCCESS;
+  }
+}
+
 void MessageEngine::poll(bool wait) {
   if (outstandingReceives_ == 0) {
     return;
   }
+  clearErrors();
   int count = 0;
   const auto some = wait ? MPI_Waitsome : MPI_Testsome;
   const int code =
@@ -130,32 +143,33 @@ void MessageEngine::poll(bool wait) {
     return;
   }
   for (int i = 0; i < count; ++i) {
-    complete(indices_[i], statuses_[i], code == MPI_ERR_IN_STATUS);
+    complete(indices_[i], statuses_[i]);
   }
 }
 
 void MessageEngine::waitForAll() {
-  if (outstandingReceives_ == 0) {
-    return;
-  }
-  const int code = MPI_Waitall(static_cast<int>(now_->receives.size()), now_->receives.data(), statuses_.data());
-  if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
-    mpiCheck(code, "MPI_Waitall");
-  }
-  for (std::size_t i = 0; i < statuses_.size(); ++i) {
-    if (!received_[i]) {
-      complete(static_cast<int>(i), statuses_[i], code == MPI_ERR_IN_STATUS);
+  while (outstandingReceives_ > 0) {  // an error ends MPI_Waitall early
+    clearErrors();
+    const int code = MPI_Waitall(static_cast<int>(now_->receives.size()), now_->receives.data(), statuses_.data());
+    if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
+      mpiCheck(code, "MPI_Waitall");
+    }
+    for (std::size_t i = 0; i < statuses_.size(); ++i) {
+      if (!received_[i] && statuses_[i].MPI_ERROR != MPI_ERR_PENDING) {
+        complete(static_cast<int>(i), statuses_[i]);
+      }
     }
   }
 }
 
-void MessageEngine::complete(int receive, const MPI_Status& status, bool checkError) {
-  const int error = checkError ? status.MPI_ERROR : MPI_SUCCESS;
+void MessageEngine::complete(int receive, const MPI_Status& status) {
+  const int error = status.MPI_ERROR;
   received_[receive] = true;
   requestsLost_ = requestsLost_ || error != MPI_SUCCESS;
   const Schedule::Message& m = schedule_.receives[receive];
-  int values = -1;
-  MPI_Get_count(&status, now_->type, &values);
+  MPI_Count bytes = -1;
+  MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+  const MPI_Count values = bytes / now_->bytesPerValue;
   if (error != MPI_SUCCESS || values != m.count) {
     const std::string from = " from rank " + std::to_string(m.peer) + " (rank " + std::to_string(comm_->rank()) + ")";
     if (values == 0) {
@@ -189,17 +203,41 @@ int MessageEngine::popReady() {
   return send;
 }
 
-void MessageEngine::finish() {
-  if (now_ != nullptr && !now_->sends.empty()) {
-    mpiCheck(MPI_Waitall(static_cast<int>(now_->sends.size()), now_->sends.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-  }
+namespace {
+
+/// Takes a message of any size; counts of more than an int can hold come as two blocks of one type.
+void receiveBytes(MPI_Message message, MPI_Count bytes, std::vector<char>& buffer) {
+  buffer.resize(static_cast<std::size_t>(bytes));
+  const MPI_Count unit = 1 << 30;
+  const int lengths[2] = {static_cast<int>(bytes / unit), static_cast<int>(bytes % unit)};
+  const MPI_Aint places[2] = {0, static_cast<MPI_Aint>(bytes - bytes % unit)};
+  MPI_Datatype block = MPI_DATATYPE_NULL;
+  MPI_Datatype whole = MPI_DATATYPE_NULL;
+  mpiCheck(MPI_Type_contiguous(static_cast<int>(unit), MPI_BYTE, &block), "MPI_Type_contiguous");
+  const MPI_Datatype types[2] = {block, MPI_BYTE};
+  mpiCheck(MPI_Type_create_struct(2, lengths, places, types, &whole), "MPI_Type_create_struct");
+  mpiCheck(MPI_Type_commit(&whole), "MPI_Type_commit");
+  mpiCheck(MPI_Mrecv(buffer.data(), 1, whole, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+  MPI_Type_free(&whole);
+  MPI_Type_free(&block);
+}
+
+}  // namespace
+
+void MessageEngine::waitForEmptySends() {
   if (!emptySends_.empty()) {
     mpiCheck(MPI_Waitall(static_cast<int>(emptySends_.size()), emptySends_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
     emptySends_.clear();
   }
+}
+
+void MessageEngine::finish() {
+  if (now_ != nullptr && !now_->sends.empty()) {
+    mpiCheck(MPI_Waitall(static_cast<int>(now_->sends.size()), now_->sends.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  }
+  waitForEmptySends();
   if (requestsLost_) {
-    requestsLost_ = false;
-    unbind();
+    forget();
   }
   if (!failure_.empty()) {
     throw PlanMismatch("Exchange: " + failure_);
@@ -207,19 +245,20 @@ void MessageEngine::finish() {
 }
 
 void MessageEngine::abandon() {
-  startReceives();
-  fail("abandoned here");
   for (int i = 0; i < static_cast<int>(schedule_.sends.size()); ++i) {
     sendNothing(i);
   }
-  while (!receivesDone()) {
-    poll(true);
+  // Of whatever length: this rank may not know how many columns the others send.
+  std::vector<char> unread;
+  for (const Schedule::Message& m : schedule_.receives) {
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    MPI_Count bytes = 0;
+    mpiCheck(MPI_Mprobe(m.peer, firstTag_ + m.stage, comm_->get(), &message, &status), "MPI_Mprobe");
+    mpiCheck(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
+    receiveBytes(message, bytes, unread);
   }
-  ready_.clear();
-  try {
-    finish();
-  } catch (const PlanMismatch&) {  // ours; the caller throws the reason
-  }
+  waitForEmptySends();
 }
 
 }  // namespace Komvos::Impl

@@ -51,7 +51,7 @@ class MessageEngine {
   bool forwardsPending() const { return startedSends_ < static_cast<int>(schedule_.sends.size()); }
   /// Completes all sends. \throws PlanMismatch if the exchange was abandoned somewhere or a message had a wrong size.
   void finish();
-  /// Takes part in this exchange without values, so that no other rank hangs. Call before startReceives.
+  /// Takes part in this exchange without values, so that no other rank hangs. Instead of startReceives; needs no bind.
   void abandon();
 
  private:
@@ -66,8 +66,15 @@ class MessageEngine {
   };
 
   void resetCounts();
-  void complete(int receive, const MPI_Status& status, bool checkError);
+  /// Open MPI 4 may return MPI_SUCCESS although a persistent receive failed, but sets MPI_ERROR of its status. Others
+  /// set it only when they return MPI_ERR_IN_STATUS; so it is cleared before each call, and looked at after it.
+  void clearErrors();
+  void complete(int receive, const MPI_Status& status);
   void sendNothing(int send);
+  void waitForEmptySends();
+  /// Leaves the current requests and their datatype to MPI. After a truncated message Open MPI 4 frees the persistent
+  /// request, and with it a reference to the datatype that is ours: freeing them again corrupts its memory.
+  void forget();
   void fail(const std::string& text);
 
   std::shared_ptr<PrivateComm> comm_;
@@ -84,7 +91,7 @@ class MessageEngine {
   int outstandingOnNode_ = 0;
   int startedSends_ = 0;
   std::string failure_;
-  bool requestsLost_ = false;  // MPI may free a persistent request that ended with an error
+  bool requestsLost_ = false;  // a receive ended with an error, see forget()
   std::vector<MPI_Request> emptySends_;
 };
 

