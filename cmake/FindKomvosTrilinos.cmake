@@ -1,5 +1,5 @@
-# Finds an installed Trilinos and defines Komvos::trilinos (Tpetra and below), Komvos::muelu, Komvos::belos,
-# Komvos::galeri and Komvos::zoltan2, as far as they are there.
+# Finds an installed Trilinos and defines Komvos::trilinos (Tpetra and below), Komvos::muelu, Komvos::belos
+# and Komvos::zoltan2, as far as they are there.
 #
 # Trilinos' own package files are not used for 13.2: Debian's list libraries and sub-packages that are not
 # installed, so that find_package(Trilinos) fails. Headers and libraries are looked up one by one instead; Debian
@@ -20,16 +20,13 @@ set(_komvos_libs_trilinos tpetraext tpetrainout tpetra kokkostsqr tpetraclassicl
     teuchosparameterlist teuchosparser teuchoscore kokkosalgorithms kokkoscontainers kokkoscore)
 set(_komvos_libs_muelu muelu-adapters muelu-interface muelu ifpack2 amesos2 xpetra-sup xpetra trilinosss)
 set(_komvos_libs_belos belosxpetra belostpetra belos)
-set(_komvos_libs_galeri galeri-xpetra)
 set(_komvos_libs_zoltan2 zoltan2)
 set(_komvos_header_muelu MueLu_Hierarchy.hpp)
 set(_komvos_header_belos BelosSolverFactory_Tpetra.hpp)
-set(_komvos_header_galeri Galeri_XpetraProblemFactory.hpp)
 set(_komvos_header_zoltan2 Zoltan2_PartitioningProblem.hpp)
 set(_komvos_package_trilinos Tpetra)
 set(_komvos_package_muelu MueLu)
 set(_komvos_package_belos Belos)
-set(_komvos_package_galeri Galeri)
 set(_komvos_package_zoltan2 Zoltan2)
 
 # The libraries of one part, in link order; a static Trilinos needs the order, a shared one does not mind.
@@ -96,7 +93,7 @@ if(KomvosTrilinos_INCLUDE_DIR)
       endif()
     endif()
   endif()
-  foreach(part belos galeri zoltan2)
+  foreach(part belos zoltan2)
     _komvos_add_part(${part} Komvos::trilinos)
   endforeach()
   find_path(KomvosTrilinos_SCOTCH_INCLUDE_DIR ptscotch.h PATH_SUFFIXES scotch)

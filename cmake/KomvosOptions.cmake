@@ -1,6 +1,6 @@
 # Build options; all have a default that works.
 option(Komvos_ENABLE_MULTIGRID "Build packages/multigrid (needs MueLu and SuiteSparse's KLU)" ON)
-option(Komvos_ENABLE_PROGRAM "Build the program komvos (needs Belos, Galeri, Zoltan2, CLI11, nlohmann-json)" ON)
+option(Komvos_ENABLE_PROGRAM "Build the program komvos (needs MueLu, Belos, Zoltan2, CLI11, nlohmann-json)" ON)
 option(Komvos_ENABLE_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
 option(Komvos_ENABLE_BENCHMARKS "Build the benchmarks under perf/" ${PROJECT_IS_TOP_LEVEL})
 

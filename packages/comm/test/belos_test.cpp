@@ -62,7 +62,8 @@ TEST(Belos, TakesAsManyIterationsToTheSameResidual) {
        {"CG", forAll[0], forAll[1]}},
       {"wind 2D, ranks without rows", laplace(20, 5 * size, 1, 0.4, rowsOf(100 * size, false, true, 3, comm)), forAll},
   };
-  // With threads Tpetra adds the entries of a row in another order than on one thread, which BiCGStab magnifies.
+  // With threads Tpetra adds the entries of a row in another order than we do. BiCGStab magnifies rounding: on the
+  // first problem it takes 46 or 51 iterations. On one thread both add in the same order, and the counts must be equal.
   const bool threaded = Kokkos::DefaultExecutionSpace().concurrency() > 1;
   for (const Problem& problem : problems) {
     for (const std::string& solver : problem.solvers) {
@@ -74,7 +75,8 @@ TEST(Belos, TakesAsManyIterationsToTheSameResidual) {
           const Solve ours = solve(solver, nodeAware);
           const std::string what = solver + ", " + problem.name + ", " + where.name;
           if (threaded) {
-            EXPECT_NEAR(plain.iterations, ours.iterations, 1) << what;
+            const double spread = solver == "BICGSTAB" ? 1 + 0.2 * plain.iterations : 1;
+            EXPECT_NEAR(plain.iterations, ours.iterations, spread) << what;
             EXPECT_LT(ours.residual, 1.01 * tolerance) << what;
           } else {
             EXPECT_EQ(plain.iterations, ours.iterations) << what;
