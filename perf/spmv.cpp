@@ -73,9 +73,10 @@ RCP<Matrix> withIsend(const Matrix& matrix) {
 }
 
 RCP<const Komvos::NodeAwareCrsMatrix<>> nodeAware(const Matrix& matrix, Komvos::RouteChoice route,
-                                                  const Options& options) {
+                                                  Komvos::OnNodeHops onNode, const Options& options) {
   Komvos::ExchangeOptions wishes;
   wishes.route = route;
+  wishes.onNode = onNode;
   if (!options.ranksPerNode.empty()) {
     wishes.topology = std::make_shared<Komvos::NodeTopology>(
         Komvos::NodeTopology::parse(options.ranksPerNode, matrix.getComm()->getSize()));
@@ -143,12 +144,16 @@ Json toJson(const Komvos::RankTraffic& max, const Komvos::RankTraffic& total) {
 }
 
 Json measure(const std::string& name, const Matrix& matrix, const Options& options) {
-  const auto standard = nodeAware(matrix, Komvos::RouteChoice::standard, options);
-  const auto threeStep = nodeAware(matrix, Komvos::RouteChoice::threeStep, options);
+  using Komvos::OnNodeHops;
+  using Komvos::RouteChoice;
+  const auto standard = nodeAware(matrix, RouteChoice::standard, OnNodeHops::messages, options);
+  const auto threeStep = nodeAware(matrix, RouteChoice::threeStep, OnNodeHops::messages, options);
+  const auto shared = nodeAware(matrix, RouteChoice::threeStep, OnNodeHops::sharedMemory, options);
   std::vector<Variant> variants{{"tpetra", rcp(new Matrix(matrix)), {}},
                                 {"tpetra-isend", withIsend(matrix), {}},
                                 {"standard", standard, {}},
-                                {"three-step", threeStep, {}}};
+                                {"three-step", threeStep, {}},
+                                {"three-step-shared", shared, {}}};
   sample(variants, matrix, options);
   // The floor: the same product when all ghosts are there already.
   std::vector<Variant> local{{"local", rcp(new LocalProduct(matrix)), {}}};
@@ -185,11 +190,11 @@ Json measure(const std::string& name, const Matrix& matrix, const Options& optio
   }
   if (matrix.getComm()->getRank() == 0) {
     std::fprintf(stderr,
-                 "%-28s %9lu rows  tpetra %8.1f  isend %8.1f  standard %8.1f  three-step %8.1f (local %.1f) us   gain "
+                 "%-28s %9lu rows  tpetra %8.1f  isend %8.1f  standard %8.1f  three-step %8.1f shared %8.1f (local %.1f) us   gain "
                  "%.2f over %s\n",
                  name.c_str(), static_cast<unsigned long>(matrix.getGlobalNumRows()),
                  1e6 * quantile(variants[0].seconds, 0.5), 1e6 * quantile(variants[1].seconds, 0.5),
-                 1e6 * quantile(variants[2].seconds, 0.5), 1e6 * quantile(ours, 0.5),
+                 1e6 * quantile(variants[2].seconds, 0.5), 1e6 * quantile(variants[3].seconds, 0.5), 1e6 * quantile(ours, 0.5),
                  1e6 * quantile(local.front().seconds, 0.5), result["gain"].get<double>(), variants[best].name.c_str());
   }
   return result;

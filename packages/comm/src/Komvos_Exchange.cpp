@@ -7,6 +7,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_GatherKernels.hpp"
 #include "Komvos_MessageEngine.hpp"
+#include "Komvos_NodeMemory.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Settings.hpp"
 
@@ -33,7 +34,8 @@ struct Direction {
   Impl::DeviceGatherList<Kokkos::HostSpace> forwardOnHost;  // where messages are staged through the host
   Impl::MessageEngine engine;
 
-  Direction(Impl::Schedule made, std::shared_ptr<Impl::PrivateComm> comm, int firstTag, bool staged)
+  Direction(Impl::Schedule made, std::shared_ptr<Impl::PrivateComm> comm, int firstTag, bool staged,
+            Impl::MessageEngine::Mail mail)
       : schedule(std::move(made)),
         initial(schedule.initial),
         forward(staged ? Impl::GatherList{} : schedule.forward),
@@ -42,7 +44,7 @@ struct Direction {
         copiedOnNode(schedule.copiedOnNode),
         copiedRest(schedule.copiedRest),
         forwardOnHost(staged ? schedule.forward : Impl::GatherList{}),
-        engine(std::move(comm), firstTag, schedule) {}
+        engine(std::move(comm), firstTag, schedule, mail) {}
 };
 
 /// A message buffer on the device, and its copy on the host where messages are staged.
@@ -58,6 +60,16 @@ struct Buffer {
     device = decltype(device)(view_alloc("Komvos::Exchange::buffer", WithoutInitializing), size);
     host = decltype(host)(view_alloc("Komvos::Exchange::stagedBuffer", WithoutInitializing), staged ? size : 0);
   }
+  /// Messages leave from, or arrive in, memory that is given. It is not pinned.
+  void place(char* memory, std::size_t size, bool staged) {
+    allocate(staged ? size : 0, false);
+    auto* const values = reinterpret_cast<Scalar*>(memory);
+    if (staged) {
+      host = decltype(host)(values, size);
+    } else {
+      device = decltype(device)(values, size);
+    }
+  }
   Scalar* forMpi(bool staged) const { return staged ? host.data() : device.data(); }
 };
 
@@ -69,12 +81,27 @@ struct Exchange<Scalar, Device>::State {
   using Run = Direction<MemorySpace>;
   using InBuffer = Impl::BufferAccess<Scalar>;
 
-  State(MPI_Comm parent, std::shared_ptr<const ExchangePlan> madePlan, int columnsToAllocate)
+  State(MPI_Comm parent, std::shared_ptr<const ExchangePlan> madePlan, int columnsToAllocate, OnNodeHops onNode)
       : plan(std::move(madePlan)),
         comm(Impl::PrivateComm::of(parent)),
         firstTag(comm->takeTags(2 * plan->numStages)),
         staged(!Impl::hostCanAccessBuffers<execution_space>() && !gpuAwareMpi()) {
-    allocate(std::max(1, columnsToAllocate));
+    columnsToAllocate = std::max(1, columnsToAllocate);
+    if (onNode == OnNodeHops::sharedMemory && (staged || Impl::hostCanAccessBuffers<execution_space>())) {
+      mail = std::make_unique<Impl::NodeMailbox>(comm, *plan, firstTag, static_cast<int>(sizeof(Scalar)),
+                                                 columnsToAllocate);
+      if (!mail->available()) {
+        mail.reset();
+      }
+    }
+    if (mail) {
+      shared.outbound.place(mail->outbound(), static_cast<std::size_t>(plan->sendLength()) * columnsToAllocate, staged);
+      shared.inbound.place(mail->inbound(), static_cast<std::size_t>(plan->receiveLength()) * columnsToAllocate,
+                           staged);
+      sharedColumns = columnsToAllocate;
+    } else {
+      allocate(columnsToAllocate);
+    }
   }
 
   /// The directions are made when they are first used; that communicates nothing.
@@ -83,7 +110,9 @@ struct Exchange<Scalar, Device>::State {
     if (!made) {
       const bool forward = which == Phase::forward;
       made = std::make_unique<Run>(forward ? Impl::forwardSchedule(*plan) : Impl::reverseSchedule(*plan), comm,
-                                   firstTag + (forward ? 0 : plan->numStages), staged);
+                                   firstTag + (forward ? 0 : plan->numStages), staged,
+                                   Impl::MessageEngine::Mail{mail.get(), forward ? Impl::NodeMailbox::forward
+                                                                                 : Impl::NodeMailbox::reverse});
     }
     return *made;
   }
@@ -95,13 +124,22 @@ struct Exchange<Scalar, Device>::State {
       }
     }
     allocatedColumns = numColumns;
-    outbound.allocate(static_cast<std::size_t>(plan->sendLength()) * numColumns, staged);
-    inbound.allocate(static_cast<std::size_t>(plan->receiveLength()) * numColumns, staged);
+    own.outbound.allocate(static_cast<std::size_t>(plan->sendLength()) * numColumns, staged);
+    own.inbound.allocate(static_cast<std::size_t>(plan->receiveLength()) * numColumns, staged);
   }
 
   // What a forward exchange sends from, a reverse one receives into.
-  Buffer<Scalar, execution_space>& sendBuffer() { return phase == Phase::forward ? outbound : inbound; }
-  Buffer<Scalar, execution_space>& receiveBuffer() { return phase == Phase::forward ? inbound : outbound; }
+  struct Buffers {
+    Buffer<Scalar, execution_space> outbound;
+    Buffer<Scalar, execution_space> inbound;
+  };
+  Buffers& buffers() { return columns <= sharedColumns ? shared : own; }
+  Buffer<Scalar, execution_space>& sendBuffer() {
+    return phase == Phase::forward ? buffers().outbound : buffers().inbound;
+  }
+  Buffer<Scalar, execution_space>& receiveBuffer() {
+    return phase == Phase::forward ? buffers().inbound : buffers().outbound;
+  }
 
   void requireIdle() const {
     if (phase != Phase::idle) {
@@ -135,7 +173,7 @@ struct Exchange<Scalar, Device>::State {
   }
 
   void start(Phase which, int numColumns, Scalar* targets) {
-    if (numColumns > allocatedColumns) {
+    if (numColumns > std::max(allocatedColumns, sharedColumns)) {
       allocate(numColumns);
     }
     phase = which;
@@ -239,11 +277,13 @@ struct Exchange<Scalar, Device>::State {
   std::shared_ptr<Impl::PrivateComm> comm;
   int firstTag;
   bool staged;
-  Buffer<Scalar, execution_space> outbound;
-  Buffer<Scalar, execution_space> inbound;
+  std::unique_ptr<Impl::NodeMailbox> mail;  // null: all messages go by MPI
+  Buffers shared;                           // in the mailbox, for up to sharedColumns
+  Buffers own;                              // for more
   std::unique_ptr<Run> forwardRun;
   std::unique_ptr<Run> reverseRun;
-  int allocatedColumns = 0;
+  int sharedColumns = 0;
+  int allocatedColumns = 0;  // of `own`
   int columns = 0;
   Scalar* arrivesInPlace = nullptr;
   Phase phase = Phase::idle;
@@ -251,8 +291,9 @@ struct Exchange<Scalar, Device>::State {
 };
 
 template <class Scalar, class Device>
-Exchange<Scalar, Device>::Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns)
-    : state_(std::make_unique<State>(comm, std::move(plan), maxColumns)) {}
+Exchange<Scalar, Device>::Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns,
+                                   OnNodeHops onNode)
+    : state_(std::make_unique<State>(comm, std::move(plan), maxColumns, onNode)) {}
 
 template <class Scalar, class Device>
 Exchange<Scalar, Device>::~Exchange() = default;
@@ -354,6 +395,11 @@ void Exchange<Scalar, Device>::abandonReverse() {
 template <class Scalar, class Device>
 const ExchangePlan& Exchange<Scalar, Device>::plan() const {
   return *state_->plan;
+}
+
+template <class Scalar, class Device>
+OnNodeHops Exchange<Scalar, Device>::onNodeHops() const {
+  return state_->mail ? OnNodeHops::sharedMemory : OnNodeHops::messages;
 }
 
 using DefaultDevice = Tpetra::Details::DefaultTypes::node_type::device_type;

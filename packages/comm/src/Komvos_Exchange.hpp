@@ -14,6 +14,12 @@ namespace Komvos {
 /// What happens to a target entry when its value arrives.
 enum class Combine { insert, add };
 
+/// How values travel between ranks of one node.
+enum class OnNodeHops {
+  messages,      ///< MPI messages, as between nodes
+  sharedMemory,  ///< the receiver reads the sender's send buffer, in memory from MPI_Win_allocate_shared
+};
+
 /// Fills ghost entries along one immutable plan, and sums them back. At most one exchange is in flight, in one
 /// direction. Movable, not copyable.
 ///
@@ -23,6 +29,11 @@ enum class Combine { insert, add };
 ///
 /// Vectors are Kokkos views [length x columns], columns contiguous. With an execution space whose memory the host
 /// cannot reach, messages go through pinned host memory unless gpuAwareMpi() says otherwise.
+///
+/// With OnNodeHops::sharedMemory a value of an on-node message is copied once between the send and the receive buffer,
+/// by its receiver, and no MPI call is made for it. Ranks share memory where MPI says so, whatever the topology of the
+/// plan; where a node has none to give, its messages go by MPI. The next exchange begins only when the ranks of this
+/// node have copied the values of this one. Not with buffers that only a GPU reaches (GPU-aware MPI).
 ///
 /// Least traffic of a forward exchange, a value of s bytes: each sent value is read and written once (2 s and a
 /// 4-byte index), each needed value likewise, and a value that travels on once more.
@@ -36,10 +47,11 @@ class Exchange {
   using const_view = Kokkos::View<const Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   using view = Kokkos::View<Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
-  /// Allocates for `maxColumns` columns; more are allocated when they are first used.
+  /// Allocates for `maxColumns` columns; more are allocated when they are first used, and then go by messages.
   /// \param comm the communicator the plan was built on
   /// \note Collective on `comm`.
-  Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 1);
+  Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 1,
+           OnNodeHops onNode = OnNodeHops::messages);
   ~Exchange();
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;
@@ -90,6 +102,8 @@ class Exchange {
   void abandonReverse();
 
   const ExchangePlan& plan() const;
+  /// sharedMemory only where it was asked for and this node has it.
+  OnNodeHops onNodeHops() const;
 
  private:
   struct State;

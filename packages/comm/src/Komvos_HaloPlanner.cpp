@@ -143,6 +143,7 @@ PlannedHalo planHalo(MPI_Comm userComm, Pattern pattern, const ExchangeOptions& 
   MpiTransport transport(shared);
 
   PlannedHalo result;
+  result.onNode = options.onNode.value_or(OnNodeHops::messages);
   HaloReport& report = result.report;
   const auto standard = std::make_shared<const ExchangePlan>(build(transport, wishes, RouteChoice::standard, patterns));
   report.standard = reduceTraffic(comm, trafficOf(*standard));

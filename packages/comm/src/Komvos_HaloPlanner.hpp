@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_NodePairing.hpp"
 #include "Komvos_NodeTopology.hpp"
@@ -29,6 +30,7 @@ RouteChoice parseRoute(const std::string& text);
 struct ExchangeOptions {
   std::optional<RouteChoice> route;              ///< default: automatic
   std::optional<Pairing> pairing;                ///< default: byVolume
+  std::optional<OnNodeHops> onNode;              ///< default: messages
   std::shared_ptr<const NodeTopology> topology;  ///< default: what MPI says
 };
 
@@ -48,6 +50,7 @@ struct HaloReport {
 
 struct PlannedHalo {
   std::shared_ptr<const ExchangePlan> plan;
+  OnNodeHops onNode = OnNodeHops::messages;
   HaloReport report;
 };
 

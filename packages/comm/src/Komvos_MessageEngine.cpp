@@ -1,13 +1,34 @@
 #include "Komvos_MessageEngine.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "Komvos_Error.hpp"
 
 namespace Komvos::Impl {
 
-MessageEngine::MessageEngine(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule)
-    : comm_(std::move(comm)), firstTag_(firstTag), schedule_(schedule) {
+namespace {
+
+char* address(const void* buffer, std::int64_t position, int bytesPerValue) {
+  return const_cast<char*>(static_cast<const char*>(buffer)) + position * bytesPerValue;
+}
+
+}  // namespace
+
+MessageEngine::MessageEngine(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule, Mail mail)
+    : comm_(std::move(comm)), firstTag_(firstTag), schedule_(schedule), mail_(mail.box) {
+  sendSlots_.resize(schedule.sends.size());
+  receiveSlots_.resize(schedule.receives.size());
+  if (mail_ != nullptr) {
+    sendSlots_ = mail_->sends(mail.direction);
+    receiveSlots_ = mail_->receives(mail.direction);
+  }
+  for (std::size_t i = 0; i < receiveSlots_.size(); ++i) {
+    if (isMailed(receiveSlots_[i])) {
+      mailedReceives_.push_back(static_cast<int>(i));
+    }
+  }
+  unopened_.reserve(mailedReceives_.size());
   waitingFor_.resize(schedule.sends.size());
   ready_.reserve(schedule.sends.size());
   indices_.resize(schedule.receives.size());
@@ -35,25 +56,34 @@ void MessageEngine::bind(const void* sendBuffer, void* receiveBuffer, int bytesP
   // Counts are values, not bytes: a message may be larger than 2 GiB.
   mpiCheck(MPI_Type_contiguous(bytesPerValue, MPI_BYTE, &made.type), "MPI_Type_contiguous");
   mpiCheck(MPI_Type_commit(&made.type), "MPI_Type_commit");
-  const auto at = [bytesPerValue](const void* buffer, int position) {
-    return const_cast<char*>(static_cast<const char*>(buffer)) + static_cast<std::size_t>(position) * bytesPerValue;
-  };
-  for (const Schedule::Message& m : schedule_.receives) {
-    made.receives.emplace_back();
-    const bool direct = targets != nullptr && m.directTarget >= 0;
-    void* buffer = direct ? at(targets, m.directTarget) : at(receiveBuffer, m.first);
-    mpiCheck(
-        MPI_Recv_init(buffer, m.count, made.type, m.peer, firstTag_ + m.stage, comm_->get(), &made.receives.back()),
-        "MPI_Recv_init");
-  }
-  for (const Schedule::Message& m : schedule_.sends) {
-    made.sends.emplace_back();
-    mpiCheck(MPI_Send_init(at(sendBuffer, m.first), m.count, made.type, m.peer, firstTag_ + m.stage, comm_->get(),
-                           &made.sends.back()),
-             "MPI_Send_init");
-  }
+  made.receives.assign(schedule_.receives.size(), MPI_REQUEST_NULL);
+  made.sends.assign(schedule_.sends.size(), MPI_REQUEST_NULL);
   bindings_.push_back(std::move(made));
   now_ = &bindings_.back();
+  const bool mailFits = fitsMailbox(bytesPerValue);
+  for (std::size_t i = 0; i < schedule_.receives.size(); ++i) {
+    const Schedule::Message& m = schedule_.receives[i];
+    if (!mailFits || !isMailed(receiveSlots_[i])) {
+      mpiCheck(MPI_Recv_init(receiveAddress(static_cast<int>(i)), m.count, now_->type, m.peer, firstTag_ + m.stage,
+                             comm_->get(), &now_->receives[i]),
+               "MPI_Recv_init");
+    }
+  }
+  for (std::size_t i = 0; i < schedule_.sends.size(); ++i) {
+    const Schedule::Message& m = schedule_.sends[i];
+    if (!mailFits || !isMailed(sendSlots_[i])) {
+      mpiCheck(MPI_Send_init(address(sendBuffer, m.first, bytesPerValue), m.count, now_->type, m.peer,
+                             firstTag_ + m.stage, comm_->get(), &now_->sends[i]),
+               "MPI_Send_init");
+    }
+  }
+}
+
+void* MessageEngine::receiveAddress(int receive) const {
+  const Schedule::Message& m = schedule_.receives[receive];
+  const bool direct = now_->targets != nullptr && m.directTarget >= 0;
+  return direct ? address(now_->targets, m.directTarget, now_->bytesPerValue)
+                : address(now_->receiveBuffer, m.first, now_->bytesPerValue);
 }
 
 void MessageEngine::unbind() {
@@ -85,15 +115,26 @@ void MessageEngine::resetCounts() {
   ready_.clear();
   failure_.clear();
   std::fill(received_.begin(), received_.end(), false);
+  unopened_ = mailedReceives_;
+  ++exchange_;
   for (std::size_t i = 0; i < schedule_.sends.size(); ++i) {
     waitingFor_[i] = schedule_.sends[i].waitsFor;
   }
 }
 
 void MessageEngine::startReceives() {
+  if (mail_ != nullptr) {
+    mail_->waitUntilTaken();
+  }
   resetCounts();
-  if (!now_->receives.empty()) {
+  if (mailedReceives_.empty() && !now_->receives.empty()) {
     mpiCheck(MPI_Startall(static_cast<int>(now_->receives.size()), now_->receives.data()), "MPI_Startall");
+    return;
+  }
+  for (std::size_t i = 0; i < receiveSlots_.size(); ++i) {
+    if (!isMailed(receiveSlots_[i])) {
+      mpiCheck(MPI_Start(&now_->receives[i]), "MPI_Start");
+    }
   }
 }
 
@@ -111,10 +152,19 @@ void MessageEngine::startSend(int send) {
     sendNothing(send);
     return;
   }
-  mpiCheck(MPI_Start(&now_->sends[send]), "MPI_Start");
+  if (now_->sends[send] != MPI_REQUEST_NULL) {
+    mpiCheck(MPI_Start(&now_->sends[send]), "MPI_Start");
+  }
+  if (isMailed(sendSlots_[send])) {
+    mail_->publish(sendSlots_[send], exchange_, now_->bytesPerValue);
+  }
 }
 
 void MessageEngine::sendNothing(int send) {
+  if (isMailed(sendSlots_[send])) {
+    mail_->publish(sendSlots_[send], exchange_, 0);
+    return;
+  }
   const Schedule::Message& m = schedule_.sends[send];
   emptySends_.emplace_back();
   mpiCheck(MPI_Isend(nullptr, 0, MPI_BYTE, m.peer, firstTag_ + m.stage, comm_->get(), &emptySends_.back()),
@@ -128,6 +178,67 @@ void MessageEngine::clearErrors() {
 }
 
 void MessageEngine::poll(bool wait) {
+  if (unopened_.empty()) {
+    pollMpi(wait);
+    return;
+  }
+  const int before = outstandingReceives_;
+  NodeWait idle(*comm_);
+  for (;;) {
+    pollMail();
+    const bool others = outstandingReceives_ > static_cast<int>(unopened_.size());
+    if (others) {
+      pollMpi(false);
+    }
+    if (!wait || outstandingReceives_ < before) {
+      return;
+    }
+    others ? idle.yield() : idle();
+  }
+}
+
+void MessageEngine::pollMail() {
+  for (std::size_t i = 0; i < unopened_.size();) {
+    const int receive = unopened_[i];
+    if (mail_->arrived(receiveSlots_[receive], exchange_)) {
+      unopened_[i] = unopened_.back();
+      unopened_.pop_back();
+      openMail(receive);
+    } else {
+      ++i;
+    }
+  }
+}
+
+void MessageEngine::openMail(int receive) {
+  const NodeMailbox::Slot& slot = receiveSlots_[receive];
+  const Schedule::Message& m = schedule_.receives[receive];
+  const int bytesPerValue = slot.signal->bytesPerValue;
+  if (bytesPerValue == now_->bytesPerValue) {
+    if (now_->receives[receive] != MPI_REQUEST_NULL) {  // too wide: the values come by MPI, and are completed there
+      NodeMailbox::take(slot, exchange_);
+      mpiCheck(MPI_Start(&now_->receives[receive]), "MPI_Start");
+      return;
+    }
+    std::memcpy(receiveAddress(receive), address(slot.buffer, slot.first, bytesPerValue),
+                static_cast<std::size_t>(m.count) * bytesPerValue);
+  } else {
+    const std::string from = " from rank " + std::to_string(m.peer) + " (rank " + std::to_string(comm_->rank()) + ")";
+    if (bytesPerValue == 0) {
+      fail("the exchange was abandoned: no values arrived" + from);
+    } else {
+      fail("a message of " + std::to_string(bytesPerValue) + " bytes a value arrived" + from + "; here it is " +
+           std::to_string(now_->bytesPerValue));
+    }
+    if (bytesPerValue > mail_->maxBytesPerValue()) {
+      drain(m);
+    }
+  }
+  NodeMailbox::take(slot, exchange_);
+  completed(receive);
+}
+
+void MessageEngine::pollMpi(bool wait) {
   if (outstandingReceives_ == 0) {
     return;
   }
@@ -148,6 +259,9 @@ void MessageEngine::poll(bool wait) {
 }
 
 void MessageEngine::waitForAll() {
+  while (!unopened_.empty()) {
+    poll(true);
+  }
   while (outstandingReceives_ > 0) {  // an error ends MPI_Waitall early
     clearErrors();
     const int code = MPI_Waitall(static_cast<int>(now_->receives.size()), now_->receives.data(), statuses_.data());
@@ -164,7 +278,6 @@ void MessageEngine::waitForAll() {
 
 void MessageEngine::complete(int receive, const MPI_Status& status) {
   const int error = status.MPI_ERROR;
-  received_[receive] = true;
   requestsLost_ = requestsLost_ || error != MPI_SUCCESS;
   const Schedule::Message& m = schedule_.receives[receive];
   MPI_Count bytes = -1;
@@ -179,6 +292,11 @@ void MessageEngine::complete(int receive, const MPI_Status& status) {
            "; the plan has " + std::to_string(m.count));
     }
   }
+  completed(receive);
+}
+
+void MessageEngine::completed(int receive) {
+  received_[receive] = true;
   --outstandingReceives_;
   outstandingOnNode_ -= schedule_.onNodeReceive[receive] ? 1 : 0;
   for (int d = schedule_.dependentOffset[receive]; d < schedule_.dependentOffset[receive + 1]; ++d) {
@@ -224,6 +342,16 @@ void receiveBytes(MPI_Message message, MPI_Count bytes, std::vector<char>& buffe
 
 }  // namespace
 
+/// Takes the message of whatever length that is on its way.
+void MessageEngine::drain(const Schedule::Message& m) {
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  MPI_Count bytes = 0;
+  mpiCheck(MPI_Mprobe(m.peer, firstTag_ + m.stage, comm_->get(), &message, &status), "MPI_Mprobe");
+  mpiCheck(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
+  receiveBytes(message, bytes, unread_);
+}
+
 void MessageEngine::waitForEmptySends() {
   if (!emptySends_.empty()) {
     mpiCheck(MPI_Waitall(static_cast<int>(emptySends_.size()), emptySends_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
@@ -245,18 +373,28 @@ void MessageEngine::finish() {
 }
 
 void MessageEngine::abandon() {
+  if (mail_ != nullptr) {
+    mail_->waitUntilTaken();
+  }
+  resetCounts();
   for (int i = 0; i < static_cast<int>(schedule_.sends.size()); ++i) {
     sendNothing(i);
   }
   // Of whatever length: this rank may not know how many columns the others send.
-  std::vector<char> unread;
-  for (const Schedule::Message& m : schedule_.receives) {
-    MPI_Message message = MPI_MESSAGE_NULL;
-    MPI_Status status;
-    MPI_Count bytes = 0;
-    mpiCheck(MPI_Mprobe(m.peer, firstTag_ + m.stage, comm_->get(), &message, &status), "MPI_Mprobe");
-    mpiCheck(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
-    receiveBytes(message, bytes, unread);
+  for (std::size_t i = 0; i < schedule_.receives.size(); ++i) {
+    const NodeMailbox::Slot& slot = receiveSlots_[i];
+    if (!isMailed(slot)) {
+      drain(schedule_.receives[i]);
+      continue;
+    }
+    NodeWait idle(*comm_);
+    while (!mail_->arrived(slot, exchange_)) {
+      idle();
+    }
+    if (slot.signal->bytesPerValue > mail_->maxBytesPerValue()) {
+      drain(schedule_.receives[i]);
+    }
+    NodeMailbox::take(slot, exchange_);
   }
   waitForEmptySends();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "Komvos_NodeMemory.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Schedule.hpp"
 
@@ -19,11 +20,18 @@ namespace Komvos::Impl {
 /// until receivesDone, then finish. All receives are posted to user buffers before any message leaves this rank, so
 /// the time of a message does not depend on what MPI buffers.
 ///
+/// Messages that have a slot in the node's mailbox make no MPI call, unless their values are too wide for it; then the
+/// signal of the slot still comes first, so that ranks which disagree about the width find out and none waits.
+///
 /// A rank that cannot take part calls abandon() instead: it sends an empty message in place of each planned one. A
 /// rank that receives one passes it on, so that every rank downstream finishes and throws, and none waits for ever.
 class MessageEngine {
  public:
-  MessageEngine(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule);
+  struct Mail {
+    const NodeMailbox* box;  ///< null: everything goes by MPI
+    NodeMailbox::Direction direction;
+  };
+  MessageEngine(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule, Mail mail);
   ~MessageEngine();
   MessageEngine(const MessageEngine&) = delete;
   MessageEngine& operator=(const MessageEngine&) = delete;
@@ -61,15 +69,24 @@ class MessageEngine {
     const void* targets;
     int bytesPerValue;
     MPI_Datatype type;
-    std::vector<MPI_Request> sends;
-    std::vector<MPI_Request> receives;
+    std::vector<MPI_Request> sends;     // null where the values go through the mailbox
+    std::vector<MPI_Request> receives;  // likewise
   };
 
   void resetCounts();
   /// Open MPI 4 may return MPI_SUCCESS although a persistent receive failed, but sets MPI_ERROR of its status. Others
   /// set it only when they return MPI_ERR_IN_STATUS; so it is cleared before each call, and looked at after it.
   void clearErrors();
+  bool isMailed(const NodeMailbox::Slot& slot) const { return slot.signal != nullptr; }
+  bool fitsMailbox(int bytesPerValue) const { return mail_ != nullptr && bytesPerValue <= mail_->maxBytesPerValue(); }
+  void* receiveAddress(int receive) const;
+  void pollMpi(bool wait);
+  /// Takes what has arrived in the mailbox.
+  void pollMail();
+  void openMail(int receive);
+  void drain(const Schedule::Message& message);
   void complete(int receive, const MPI_Status& status);
+  void completed(int receive);
   void sendNothing(int send);
   void waitForEmptySends();
   /// Leaves the current requests and their datatype to MPI. After a truncated message Open MPI 4 frees the persistent
@@ -80,6 +97,12 @@ class MessageEngine {
   std::shared_ptr<PrivateComm> comm_;
   int firstTag_;
   const Schedule& schedule_;
+  const NodeMailbox* mail_;
+  std::vector<NodeMailbox::Slot> sendSlots_;
+  std::vector<NodeMailbox::Slot> receiveSlots_;
+  std::vector<int> mailedReceives_;  // all that have a slot
+  std::vector<int> unopened_;        // those whose signal has not been seen in this exchange
+  std::uint64_t exchange_ = 0;       // counts from 1
   std::vector<Binding> bindings_;
   Binding* now_ = nullptr;
   std::vector<int> waitingFor_;  // per send
@@ -93,6 +116,7 @@ class MessageEngine {
   std::string failure_;
   bool requestsLost_ = false;  // a receive ended with an error, see forget()
   std::vector<MPI_Request> emptySends_;
+  std::vector<char> unread_;
 };
 
 }  // namespace Komvos::Impl

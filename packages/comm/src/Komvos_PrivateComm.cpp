@@ -1,6 +1,7 @@
 #include "Komvos_PrivateComm.hpp"
 
 #include "Komvos_Error.hpp"
+#include "Komvos_NodeMemory.hpp"
 
 namespace Komvos::Impl {
 
@@ -51,6 +52,7 @@ PrivateComm::PrivateComm(MPI_Comm parent) {
 }
 
 PrivateComm::~PrivateComm() {
+  nodeMemory_.reset();
   int finalized = 0;
   MPI_Finalized(&finalized);
   if (!finalized && comm_ != MPI_COMM_NULL) {
@@ -72,6 +74,13 @@ std::shared_ptr<const NodeTopology> PrivateComm::detectedTopology() {
     topology_ = std::make_shared<const NodeTopology>(NodeTopology::detect(comm_));
   }
   return topology_;
+}
+
+NodeMemory& PrivateComm::nodeMemory() {
+  if (!nodeMemory_) {
+    nodeMemory_ = std::make_unique<NodeMemory>(comm_);
+  }
+  return *nodeMemory_;
 }
 
 }  // namespace Komvos::Impl

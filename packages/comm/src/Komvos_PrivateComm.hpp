@@ -10,6 +10,8 @@
 
 namespace Komvos::Impl {
 
+class NodeMemory;
+
 /// A duplicate of a communicator, and the tags handed out on it. MPI errors are returned, not fatal.
 ///
 /// One duplicate is made per user communicator and found again through an MPI attribute: thousands of exchanges
@@ -34,6 +36,9 @@ class PrivateComm {
   /// Which ranks share a node, as MPI says; asked once. \note Collective the first time.
   std::shared_ptr<const NodeTopology> detectedTopology();
 
+  /// Memory shared with the ranks of this node. \note Collective the first time.
+  NodeMemory& nodeMemory();
+
  private:
   explicit PrivateComm(MPI_Comm parent);
 
@@ -43,6 +48,7 @@ class PrivateComm {
   int nextTag_ = 1;
   int maxTag_ = 32767;
   std::shared_ptr<const NodeTopology> topology_;
+  std::unique_ptr<NodeMemory> nodeMemory_;
 };
 
 }  // namespace Komvos::Impl

@@ -26,6 +26,7 @@ using Komvos::Combine;
 using Komvos::Exchange;
 using Komvos::ExchangeOptions;
 using Komvos::InMemoryTransport;
+using Komvos::OnNodeHops;
 using Komvos::Pairing;
 using Komvos::PlanMismatch;
 using Komvos::RouteChoice;
@@ -228,9 +229,27 @@ void checkReverse(const Halo& halo, Exchange<Scalar, Device>& exchange, int colu
   EXPECT_EQ(halo.summed<Scalar>(columns, Scalar{100}), get(owned)) << halo.name() << ", " << columns << " columns";
 }
 
-TEST(Exchange, BringsEveryValueAndSumsBackForAnyNumberOfColumnsInAnyOrder) {
+/// How an exchange is made: what travels on a node by what, and with room for how many columns.
+struct Making {
+  OnNodeHops onNode;
+  int columns;
+};
+
+class ExchangeTest : public testing::TestWithParam<Making> {};
+class ExchangeMisuse : public ExchangeTest {};
+
+const auto makings = testing::Values(Making{OnNodeHops::messages, 1}, Making{OnNodeHops::sharedMemory, 1},
+                                     Making{OnNodeHops::sharedMemory, 4});
+std::string nameOf(const testing::TestParamInfo<Making>& info) {
+  return (info.param.onNode == OnNodeHops::messages ? "Messages" : "SharedMemory") +
+         std::to_string(info.param.columns);
+}
+INSTANTIATE_TEST_SUITE_P(Exchange, ExchangeTest, makings, nameOf);
+INSTANTIATE_TEST_SUITE_P(Exchange, ExchangeMisuse, makings, nameOf);
+
+TEST_P(ExchangeTest, BringsEveryValueAndSumsBackForAnyNumberOfColumnsInAnyOrder) {
   onHalos([](const Halo& halo) {
-    Exchange<double, Device> exchange(halo.comm, halo.plan);
+    Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     int salt = 0;
     for (const int columns : {1, 3, 2, 5, 1, 3}) {
       checkForward(halo, exchange, columns, ++salt);
@@ -239,12 +258,12 @@ TEST(Exchange, BringsEveryValueAndSumsBackForAnyNumberOfColumnsInAnyOrder) {
   });
 }
 
-TEST(Exchange, WorksForEveryScalarType) {
+TEST_P(ExchangeTest, WorksForEveryScalarType) {
   onHalos(
       [](const Halo& halo) {
         const auto check = [&](auto zero) {
           using Scalar = decltype(zero);
-          Exchange<Scalar, Device> exchange(halo.comm, halo.plan, 2);
+          Exchange<Scalar, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
           checkForward(halo, exchange, 2, 3);
           checkReverse(halo, exchange, 1);
         };
@@ -255,24 +274,24 @@ TEST(Exchange, WorksForEveryScalarType) {
       9);
 }
 
-TEST(Exchange, WorksWithEveryPairing) {
+TEST_P(ExchangeTest, WorksWithEveryPairing) {
   const int size = sizeOf(MPI_COMM_WORLD);
   for (const NamedTopology& where : topologiesFor(size)) {
     for (const Pairing pairing : allPairings()) {
       const Halo halo(MPI_COMM_WORLD, patternsFor(size, 21).front().patterns, where.topology, RouteChoice::threeStep,
                       pairing);
-      Exchange<double, Device> exchange(halo.comm, halo.plan);
+      Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
       checkForward(halo, exchange, 2, 5);
       checkReverse(halo, exchange, 2);
     }
   }
 }
 
-TEST(Exchange, ReverseGivesTheSameBitsWhateverArrivesFirst) {
+TEST_P(ExchangeTest, ReverseGivesTheSameBitsWhateverArrivesFirst) {
   const int size = sizeOf(MPI_COMM_WORLD);
   for (const NamedTopology& where : topologiesFor(size)) {
     const Halo halo(MPI_COMM_WORLD, patternsFor(size, 17).at(1).patterns, where.topology, RouteChoice::threeStep);
-    Exchange<double, Device> exchange(halo.comm, halo.plan);
+    Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     Random values(static_cast<unsigned>(halo.rank));
     Random delays(static_cast<unsigned>(halo.rank) + 77);
     HostVector<double> numbers(2, std::vector<double>(halo.mine().numTarget));
@@ -299,9 +318,9 @@ TEST(Exchange, ReverseGivesTheSameBitsWhateverArrivesFirst) {
   }
 }
 
-TEST(Exchange, AddsWhereAskedAndReplacesOtherwise) {
+TEST_P(ExchangeTest, AddsWhereAskedAndReplacesOtherwise) {
   onHalos([](const Halo& halo) {
-    Exchange<double, Device> exchange(halo.comm, halo.plan);
+    Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     const auto owned = toDevice(halo.owned<double>(2, 1));
     const auto ghosts = toDevice(HostVector<double>(2, std::vector<double>(halo.mine().numTarget, 1000)));
     exchange.forward(Space(), owned, ghosts, Combine::add);
@@ -311,9 +330,9 @@ TEST(Exchange, AddsWhereAskedAndReplacesOtherwise) {
   });
 }
 
-TEST(Exchange, FinishesValuesOfTheNodeFirstAndEachOnce) {
+TEST_P(ExchangeTest, FinishesValuesOfTheNodeFirstAndEachOnce) {
   onHalos([](const Halo& halo) {
-    Exchange<double, Device> exchange(halo.comm, halo.plan);
+    Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     for (const bool progressFirst : {false, true}) {
       const auto owned = toDevice(halo.owned<double>(1, 4));
       const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 1000)));
@@ -338,9 +357,9 @@ TEST(Exchange, FinishesValuesOfTheNodeFirstAndEachOnce) {
   });
 }
 
-TEST(Exchange, ProgressAloneBringsAllValues) {
+TEST_P(ExchangeTest, ProgressAloneBringsAllValues) {
   onHalos([](const Halo& halo) {
-    Exchange<double, Device> exchange(halo.comm, halo.plan);
+    Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     const auto owned = toDevice(halo.owned<double>(1, 2));
     const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 0)));
     EXPECT_TRUE(exchange.progress()) << "nothing is in flight";
@@ -358,14 +377,14 @@ TEST(Exchange, ProgressAloneBringsAllValues) {
   });
 }
 
-TEST(Exchange, MessagesMayArriveInTheTargetVector) {
+TEST_P(ExchangeTest, MessagesMayArriveInTheTargetVector) {
   const int size = sizeOf(MPI_COMM_WORLD);
   for (const NamedTopology& where : topologiesFor(size)) {
     for (const NamedPatterns& what : patternsFor(size, 5)) {
       for (const bool gaps : {false, true}) {
         for (const RouteChoice route : {RouteChoice::standard, RouteChoice::threeStep}) {
           const Halo halo(MPI_COMM_WORLD, what.patterns, where.topology, route, Pairing::byVolume, gaps);
-          Exchange<double, Device> exchange(halo.comm, halo.plan);
+          Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
           const auto a = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, -7)));
           const auto b = toDevice(HostVector<double>(2, std::vector<double>(halo.mine().numTarget, -7)));
           for (int repeat = 0; repeat < 3; ++repeat) {
@@ -388,11 +407,11 @@ TEST(Exchange, MessagesMayArriveInTheTargetVector) {
   }
 }
 
-TEST(Exchange, TwoInFlightAtOnceDoNotMix) {
+TEST_P(ExchangeTest, TwoInFlightAtOnceDoNotMix) {
   const Halo halo = denseHalo(2);
-  Exchange<double, Device> a(halo.comm, halo.plan);
-  Exchange<double, Device> b(halo.comm, halo.plan);
-  Exchange<int, Device> c(halo.comm, halo.plan);
+  Exchange<double, Device> a(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
+  Exchange<double, Device> b(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
+  Exchange<int, Device> c(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
   const auto none = HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 0));
   for (int repeat = 0; repeat < 5; ++repeat) {
     const auto ownedA = toDevice(halo.owned<double>(1, 10 + repeat));
@@ -413,10 +432,10 @@ TEST(Exchange, TwoInFlightAtOnceDoNotMix) {
   }
 }
 
-TEST(Exchange, MessagesOfTheUserDoNotMeetOurs) {
+TEST_P(ExchangeTest, MessagesOfTheUserDoNotMeetOurs) {
   const Halo halo = denseHalo(2);
   const int size = sizeOf(halo.comm);
-  Exchange<double, Device> exchange(halo.comm, halo.plan);
+  Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
   int token = -1;
   MPI_Request request;
   MPI_Irecv(&token, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, halo.comm, &request);
@@ -427,23 +446,23 @@ TEST(Exchange, MessagesOfTheUserDoNotMeetOurs) {
   EXPECT_EQ(4711, token);
 }
 
-TEST(Exchange, CanBeMoved) {
+TEST_P(ExchangeTest, CanBeMoved) {
   const Halo halo = denseHalo(2);
-  Exchange<double, Device> first(halo.comm, halo.plan);
+  Exchange<double, Device> first(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
   checkForward(halo, first, 2, 1);
   Exchange<double, Device> second(std::move(first));
   checkForward(halo, second, 2, 2);
   checkReverse(halo, second, 3);
-  Exchange<double, Device> third(halo.comm, halo.plan);
+  Exchange<double, Device> third(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
   third = std::move(second);
   checkForward(halo, third, 1, 3);
   EXPECT_EQ(halo.plan.get(), &third.plan());
 }
 
-TEST(Exchange, CarriesLongMessages) {
+TEST_P(ExchangeTest, CarriesLongMessages) {
   const int size = sizeOf(MPI_COMM_WORLD);
   const Halo halo = denseHalo(2, 40000 / (size * size) * 3);
-  Exchange<double, Device> exchange(halo.comm, halo.plan, 3);
+  Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
   checkForward(halo, exchange, 3, 1);
   const auto owned = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numOwned, 0)));
   const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 1)));
@@ -452,9 +471,9 @@ TEST(Exchange, CarriesLongMessages) {
   EXPECT_EQ(sums, get(owned)[0]);
 }
 
-TEST(Exchange, TakesViewsWithAStride) {
+TEST_P(ExchangeTest, TakesViewsWithAStride) {
   onHalos([](const Halo& halo) {
-    Exchange<double, Device> exchange(halo.comm, halo.plan);
+    Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     const int numOwned = halo.mine().numOwned;
     const int numTarget = halo.mine().numTarget;
     const Vector<double> wideOwned("wide owned", numOwned + 5, 3);
@@ -476,38 +495,44 @@ TEST(Exchange, TakesViewsWithAStride) {
   });
 }
 
-TEST(Exchange, WorksOnPartsOfTheWorld) {
+TEST_P(ExchangeTest, WorksOnPartsOfTheWorld) {
   const int rank = rankIn(MPI_COMM_WORLD);
   MPI_Comm half = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
   for (const int ppn : {1, 2}) {
     const Halo halo = denseHalo(ppn, 2, half);
-    Exchange<double, Device> exchange(half, halo.plan);
+    Exchange<double, Device> exchange(half, halo.plan, GetParam().columns, GetParam().onNode);
     checkForward(halo, exchange, 2, 1 + rank % 2);
     checkReverse(halo, exchange, 2);
   }
   MPI_Comm_free(&half);
   const Halo alone = denseHalo(1, 2, MPI_COMM_SELF);
-  Exchange<double, Device> exchange(MPI_COMM_SELF, alone.plan);
+  Exchange<double, Device> exchange(MPI_COMM_SELF, alone.plan, GetParam().columns, GetParam().onNode);
   checkForward(alone, exchange, 2, 1);
   checkReverse(alone, exchange, 2);
 }
 
-TEST(Exchange, OutlivesTheCommunicatorItWasMadeOn) {
+TEST_P(ExchangeTest, OutlivesTheCommunicatorItWasMadeOn) {
   MPI_Comm mine = MPI_COMM_NULL;
   MPI_Comm_dup(MPI_COMM_WORLD, &mine);
   const Halo halo = denseHalo(2, 2, mine);
-  Exchange<double, Device> exchange(mine, halo.plan);
+  Exchange<double, Device> exchange(mine, halo.plan, GetParam().columns, GetParam().onNode);
   MPI_Comm_free(&mine);
   checkForward(halo, exchange, 2, 1);
   checkReverse(halo, exchange, 1);
 }
 
-TEST(Exchange, ManyOnOneCommunicatorComeAndGo) {
+TEST_P(ExchangeTest, SharesMemoryWhereItWasAskedTo) {
+  const Halo halo = denseHalo(2);
+  const Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
+  EXPECT_EQ(GetParam().onNode, exchange.onNodeHops());  // the tests run on one machine
+}
+
+TEST_P(ExchangeTest, ManyOnOneCommunicatorComeAndGo) {
   const Halo halo = denseHalo(3, 1);
   std::vector<std::unique_ptr<Exchange<double, Device>>> live(7);
   for (int k = 0; k < 40; ++k) {
-    live[k % 7] = std::make_unique<Exchange<double, Device>>(halo.comm, halo.plan);
+    live[k % 7] = std::make_unique<Exchange<double, Device>>(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     checkForward(halo, *live[(k / 2) % (k < 7 ? k + 1 : 7)], 1, k);
   }
 }
@@ -524,9 +549,9 @@ std::string errorOf(const Work& work) {
   return "no error";
 }
 
-TEST(ExchangeMisuse, CallsOutOfOrderAreRefusedAndDoNoHarm) {
+TEST_P(ExchangeMisuse, CallsOutOfOrderAreRefusedAndDoNoHarm) {
   const Halo halo = denseHalo(2);
-  Exchange<double, Device> exchange(halo.comm, halo.plan);
+  Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
   const auto owned = toDevice(halo.owned<double>(1, 8));
   const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 0)));
   using Komvos::Error;
@@ -547,9 +572,9 @@ TEST(ExchangeMisuse, CallsOutOfOrderAreRefusedAndDoNoHarm) {
   checkForward(halo, exchange, 1, 3);
 }
 
-TEST(ExchangeMisuse, ATargetOfAnotherShapeIsRefusedAfterTheMessagesArrived) {
+TEST_P(ExchangeMisuse, ATargetOfAnotherShapeIsRefusedAfterTheMessagesArrived) {
   const Halo halo = denseHalo(2);
-  Exchange<double, Device> exchange(halo.comm, halo.plan);
+  Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
   const int numTarget = halo.mine().numTarget;
   const auto owned = toDevice(halo.owned<double>(2, 8));
   const auto shorter = Vector<double>("shorter", numTarget - 1, 2);
@@ -564,9 +589,9 @@ TEST(ExchangeMisuse, ATargetOfAnotherShapeIsRefusedAfterTheMessagesArrived) {
   checkForward(halo, exchange, 2, 3);
 }
 
-TEST(ExchangeMisuse, ValuesThatArriveInPlaceMustBeTakenThere) {
+TEST_P(ExchangeMisuse, ValuesThatArriveInPlaceMustBeTakenThere) {
   const Halo halo = denseHalo(2);
-  Exchange<double, Device> exchange(halo.comm, halo.plan);
+  Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
   const auto owned = toDevice(halo.owned<double>(1, 8));
   const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 0)));
   const auto others = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 0)));
@@ -586,9 +611,9 @@ TEST(ExchangeMisuse, ValuesThatArriveInPlaceMustBeTakenThere) {
   checkForward(halo, exchange, 1, 3);
 }
 
-TEST(ExchangeMisuse, AVectorToFillOfTheWrongLengthIsRefusedBeforeAMessageArrivesInIt) {
+TEST_P(ExchangeMisuse, AVectorToFillOfTheWrongLengthIsRefusedBeforeAMessageArrivesInIt) {
   const Halo halo = denseHalo(2);
-  Exchange<double, Device> exchange(halo.comm, halo.plan);
+  Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
   const auto owned = toDevice(halo.owned<double>(1, 8));
   const auto longer = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget + 1, 0)));
   const std::string error = errorOf<PlanMismatch>([&] { exchange.begin(Space(), owned, longer); });
@@ -663,9 +688,9 @@ void checkAbandoned(const Halo& halo, Exchange<double, Device>& exchange, bool r
   }
 }
 
-TEST(ExchangeMisuse, AVectorOfAnotherShapeOnOneRankIsAnErrorWhereItMattersAndNobodyWaits) {
+TEST_P(ExchangeMisuse, AVectorOfAnotherShapeOnOneRankIsAnErrorWhereItMattersAndNobodyWaits) {
   onHalos([](const Halo& halo) {
-    Exchange<double, Device> exchange(halo.comm, halo.plan);
+    Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     const auto owned = toDevice(halo.owned<double>(3, 8));
     const auto ghosts = toDevice(HostVector<double>(3, std::vector<double>(halo.mine().numTarget, 0)));
     checkAbandoned(halo, exchange, false, [&](bool guilty) {
@@ -680,9 +705,9 @@ TEST(ExchangeMisuse, AVectorOfAnotherShapeOnOneRankIsAnErrorWhereItMattersAndNob
   });
 }
 
-TEST(ExchangeMisuse, AnAbandonedExchangeIsAnErrorWhereItMatters) {
+TEST_P(ExchangeMisuse, AnAbandonedExchangeIsAnErrorWhereItMatters) {
   const Halo halo = denseHalo(2);
-  Exchange<double, Device> exchange(halo.comm, halo.plan);
+  Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
   const auto owned = toDevice(halo.owned<double>(1, 8));
   const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 0)));
   checkAbandoned(halo, exchange, false, [&](bool guilty) {
@@ -701,11 +726,11 @@ TEST(ExchangeMisuse, AnAbandonedExchangeIsAnErrorWhereItMatters) {
   });
 }
 
-TEST(ExchangeMisuse, AnotherNumberOfColumnsOnOneRankIsAnErrorAndNobodyWaits) {
+TEST_P(ExchangeMisuse, AnotherNumberOfColumnsOnOneRankIsAnErrorAndNobodyWaits) {
   onHalos([](const Halo& halo) {
-    Exchange<double, Device> exchange(halo.comm, halo.plan);
+    Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     const int size = sizeOf(halo.comm);
-    for (const int columns : {2, 4}) {
+    for (const int columns : {1, 2, 4}) {
       const int guilty = columns % size;
       const int mine = halo.rank == guilty ? columns : 3;
       const auto owned = toDevice(halo.owned<double>(mine, 8));
