@@ -109,12 +109,21 @@ struct Exchange<Scalar, Device>::State {
     std::unique_ptr<Run>& made = which == Phase::forward ? forwardRun : reverseRun;
     if (!made) {
       const bool forward = which == Phase::forward;
-      made = std::make_unique<Run>(forward ? Impl::forwardSchedule(*plan) : Impl::reverseSchedule(*plan), comm,
-                                   firstTag + (forward ? 0 : plan->numStages), staged,
-                                   Impl::MessageEngine::Mail{mail.get(), forward ? Impl::NodeMailbox::forward
-                                                                                 : Impl::NodeMailbox::reverse});
+      made = std::make_unique<Run>(
+          forward ? Impl::forwardSchedule(*plan, mailedReceives()) : Impl::reverseSchedule(*plan), comm,
+          firstTag + (forward ? 0 : plan->numStages), staged,
+          Impl::MessageEngine::Mail{mail.get(), forward ? Impl::NodeMailbox::forward : Impl::NodeMailbox::reverse});
     }
     return *made;
+  }
+
+  /// Receives that this process copies from the memory of another.
+  std::vector<bool> mailedReceives() const {
+    std::vector<bool> mailed;
+    for (std::size_t m = 0; mail && m < plan->receives.size(); ++m) {
+      mailed.push_back(mail->receives(Impl::NodeMailbox::forward)[m].signal != nullptr);
+    }
+    return mailed;
   }
 
   void allocate(int numColumns) {
@@ -192,7 +201,9 @@ struct Exchange<Scalar, Device>::State {
     for (int send = current.engine.popReady(); send >= 0; send = current.engine.popReady()) {
       const int first = current.schedule.forwardOffset[send];
       const int last = current.schedule.forwardOffset[send + 1];
-      if (staged) {
+      if (current.engine.isRelayed(send)) {
+        // the receiver reads our receive buffer
+      } else if (staged) {
         Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), forwardLabel, current.forwardOnHost, first, last,
                              InBuffer{sendBuffer().host.data(), columns},
                              InBuffer{receiveBuffer().host.data(), columns}, columns, add);

@@ -30,10 +30,11 @@ enum class OnNodeHops {
 /// Vectors are Kokkos views [length x columns], columns contiguous. With an execution space whose memory the host
 /// cannot reach, messages go through pinned host memory unless gpuAwareMpi() says otherwise.
 ///
-/// With OnNodeHops::sharedMemory a value of an on-node message is copied once between the send and the receive buffer,
-/// by its receiver, and no MPI call is made for it. Ranks share memory where MPI says so, whatever the topology of the
-/// plan; where a node has none to give, its messages go by MPI. The next exchange begins only when the ranks of this
-/// node have copied the values of this one. Not with buffers that only a GPU reaches (GPU-aware MPI).
+/// With OnNodeHops::sharedMemory the receiver of an on-node message copies its values from the memory of the sender,
+/// into place where they go nowhere else; no MPI call is made for it, and what only travels on is not packed. Ranks
+/// share memory where MPI says so, whatever the topology of the plan; where a node has none to give, its messages go by
+/// MPI. The next exchange begins only when the ranks of this node have copied the values of this one. Not with buffers
+/// that only a GPU reaches (GPU-aware MPI).
 ///
 /// Least traffic of a forward exchange, a value of s bytes: each sent value is read and written once (2 s and a
 /// 4-byte index), each needed value likewise, and a value that travels on once more.

@@ -13,6 +13,17 @@ char* address(const void* buffer, std::int64_t position, int bytesPerValue) {
   return const_cast<char*>(static_cast<const char*>(buffer)) + position * bytesPerValue;
 }
 
+/// Value toIndex[i] gets value fromIndex[i], i < count; null stands for i. \tparam Size of a value, or 0: `size`
+template <int Size>
+void copyValues(char* to, const int* toIndex, const char* from, const int* fromIndex, int count, int size) {
+  const std::size_t bytes = Size > 0 ? Size : size;
+  for (int i = 0; i < count; ++i) {
+    const std::size_t t = toIndex != nullptr ? toIndex[i] : i;
+    const std::size_t f = fromIndex != nullptr ? fromIndex[i] : i;
+    std::memcpy(to + t * bytes, from + f * bytes, bytes);
+  }
+}
+
 }  // namespace
 
 MessageEngine::MessageEngine(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule, Mail mail)
@@ -220,8 +231,7 @@ void MessageEngine::openMail(int receive) {
       mpiCheck(MPI_Start(&now_->receives[receive]), "MPI_Start");
       return;
     }
-    std::memcpy(receiveAddress(receive), address(slot.buffer, slot.first, bytesPerValue),
-                static_cast<std::size_t>(m.count) * bytesPerValue);
+    copyMail(receive, slot);
   } else {
     const std::string from = " from rank " + std::to_string(m.peer) + " (rank " + std::to_string(comm_->rank()) + ")";
     if (bytesPerValue == 0) {
@@ -236,6 +246,24 @@ void MessageEngine::openMail(int receive) {
   }
   NodeMailbox::take(slot, exchange_);
   completed(receive);
+}
+
+void MessageEngine::copyMail(int receive, const NodeMailbox::Slot& slot) {
+  const Schedule::Message& m = schedule_.receives[receive];
+  const int bytesPerValue = now_->bytesPerValue;
+  const bool scatters = now_->targets != nullptr && m.scatter >= 0;
+  char* const to = scatters ? address(now_->targets, 0, bytesPerValue) : static_cast<char*>(receiveAddress(receive));
+  const int* const toIndex = scatters ? &schedule_.scatterTargets[m.scatter] : nullptr;
+  const char* const from = address(slot.buffer, slot.positions != nullptr ? 0 : slot.first, bytesPerValue);
+  if (toIndex == nullptr && slot.positions == nullptr) {
+    std::memcpy(to, from, static_cast<std::size_t>(m.count) * bytesPerValue);
+  } else if (bytesPerValue == 8) {
+    copyValues<8>(to, toIndex, from, slot.positions, m.count, 8);
+  } else if (bytesPerValue == 4) {
+    copyValues<4>(to, toIndex, from, slot.positions, m.count, 4);
+  } else {
+    copyValues<0>(to, toIndex, from, slot.positions, m.count, bytesPerValue);
+  }
 }
 
 void MessageEngine::pollMpi(bool wait) {

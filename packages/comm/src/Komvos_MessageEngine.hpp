@@ -52,6 +52,8 @@ class MessageEngine {
   /// A send whose inputs are all there, or -1.
   int popReady();
   void startSend(int send);
+  /// Whether this send leaves its values in the receive buffer, where the receiver finds them: nothing is to be packed.
+  bool isRelayed(int send) const { return sendSlots_[send].relayed && fitsMailbox(now_->bytesPerValue); }
   /// \return whether every receive is complete; sends may still be waiting in popReady().
   bool receivesDone() const { return outstandingReceives_ == 0; }
   bool onNodeReceivesDone() const { return outstandingOnNode_ == 0; }
@@ -84,6 +86,7 @@ class MessageEngine {
   /// Takes what has arrived in the mailbox.
   void pollMail();
   void openMail(int receive);
+  void copyMail(int receive, const NodeMailbox::Slot& slot);
   void drain(const Schedule::Message& message);
   void complete(int receive, const MPI_Status& status);
   void completed(int receive);

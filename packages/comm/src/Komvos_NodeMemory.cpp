@@ -173,54 +173,111 @@ NodeMailbox::~NodeMailbox() {
   }
 }
 
+namespace {
+
+/// What a sender tells its receiver about a message.
+struct Address {
+  std::int64_t window, signal, buffer, first, relayed;
+};
+constexpr int addressLength = 5;
+static_assert(sizeof(Address) == addressLength * sizeof(std::int64_t));
+
+/// A message of values that all have arrived in other messages.
+bool onlyTravelsOn(const ExchangePlan& plan, const PlanMessage& send) {
+  const auto first = plan.sendSource.begin() + send.first;
+  return std::all_of(first, first + send.count, [](int source) { return source < 0; });
+}
+
+void waitForAll(std::vector<MPI_Request>& requests) {
+  mpiCheck(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+}
+
+}  // namespace
+
 void NodeMailbox::connect(const ExchangePlan& plan, int firstTag) {
-  // Each sender tells the receiver where its signal and its values are.
-  using Address = std::int64_t[4];  // window, offset of the signal, offset of the send buffer, first position
-  const std::size_t count = plan.sends.size() + plan.receives.size();
-  std::vector<std::int64_t> mine(4 * count);
-  std::vector<std::int64_t> theirs(4 * count);
+  const int tags[2] = {firstTag, firstTag + plan.numStages};
+  std::vector<Address> mine(numSignals_);
+  std::vector<Address> theirs(numSignals_);
   std::vector<MPI_Request> requests;
-  const auto offset = [this](const void* p) { return block_.place.offset + (static_cast<const char*>(p) - block_.data); };
-  std::size_t next = 0;
-  const auto each = [&](const std::vector<PlanMessage>& messages, Direction outgoing, const char* buffer) {
-    const Direction incoming = outgoing == forward ? reverse : forward;
-    for (std::size_t m = 0; m < messages.size(); ++m, ++next) {
-      auto* const signal = new (block_.data + next * sizeof(MailSignal)) MailSignal{{0}, 0, {0}};
-      const int peer = memory_->nodeRank(messages[m].peer);
-      if (!messages[m].onNode || peer < 0) {
-        continue;
+  const auto offset = [this](const void* p) {
+    return block_.place.offset + (static_cast<const char*>(p) - block_.data);
+  };
+  // Runs over both lists of messages: what is sent forward, and what is sent in reverse.
+  const auto each = [&](const auto& work) {
+    int next = 0;
+    for (const Direction d : {forward, reverse}) {
+      const std::vector<PlanMessage>& messages = d == forward ? plan.sends : plan.receives;
+      for (std::size_t m = 0; m < messages.size(); ++m, ++next) {
+        const int peer = messages[m].onNode ? memory_->nodeRank(messages[m].peer) : -1;
+        work(next, d, d == forward ? reverse : forward, m, messages[m], peer);
       }
-      sends_[outgoing][m] = {signal, nullptr, 0, block_.place.window};
-      const Address address = {block_.place.window, offset(signal), offset(buffer), messages[m].first};
-      std::copy(address, address + 4, &mine[4 * next]);
-      const int tags[2] = {firstTag + messages[m].stage, firstTag + plan.numStages + messages[m].stage};
-      requests.resize(requests.size() + 2);
-      mpiCheck(MPI_Irecv(&theirs[4 * next], 4, MPI_INT64_T, messages[m].peer, tags[incoming], comm_->get(),
-                         &requests[requests.size() - 2]),
+    }
+  };
+  each([&](int i, Direction d, Direction incoming, std::size_t m, const PlanMessage& message, int peer) {
+    auto* const signal = new (block_.data + i * sizeof(MailSignal)) MailSignal{{0}, 0, {0}};
+    if (peer < 0) {
+      return;
+    }
+    const bool relayed = d == forward && onlyTravelsOn(plan, message);
+    sends_[d][m].signal = signal;
+    sends_[d][m].window = block_.place.window;
+    sends_[d][m].relayed = relayed;
+    mine[i] = {block_.place.window, offset(signal), offset(d == forward && !relayed ? outbound_ : inbound_),
+               message.first, relayed ? 1 : 0};
+    requests.resize(requests.size() + 2);
+    mpiCheck(MPI_Irecv(&theirs[i], addressLength, MPI_INT64_T, message.peer, tags[incoming] + message.stage,
+                       comm_->get(), &requests[requests.size() - 2]),
+             "MPI_Irecv");
+    mpiCheck(MPI_Isend(&mine[i], addressLength, MPI_INT64_T, message.peer, tags[d] + message.stage, comm_->get(),
+                       &requests.back()),
+             "MPI_Isend");
+  });
+  waitForAll(requests);
+  each([&](int i, Direction, Direction incoming, std::size_t m, const PlanMessage&, int peer) {
+    if (peer >= 0) {
+      const Address& a = theirs[i];
+      char* const signal = memory_->at(peer, {a.window, a.signal});
+      receives_[incoming][m] = {std::launder(reinterpret_cast<MailSignal*>(signal)),
+                                a.window,
+                                a.relayed != 0,
+                                memory_->at(peer, {a.window, a.buffer}),
+                                a.first,
+                                nullptr};
+    }
+  });
+  connectRelayed(plan, firstTag);
+}
+
+void NodeMailbox::connectRelayed(const ExchangePlan& plan, int firstTag) {
+  std::vector<std::vector<int>> mine;
+  std::vector<MPI_Request> requests;
+  const auto request = [&requests]() -> MPI_Request* {
+    requests.emplace_back();
+    return &requests.back();
+  };
+  for (std::size_t m = 0; m < plan.receives.size(); ++m) {
+    Slot& slot = receives_[forward][m];
+    if (slot.relayed) {
+      const PlanMessage& message = plan.receives[m];
+      positions_.emplace_back(message.count);
+      slot.positions = positions_.back().data();
+      mpiCheck(MPI_Irecv(positions_.back().data(), message.count, MPI_INT, message.peer, firstTag + message.stage,
+                         comm_->get(), request()),
                "MPI_Irecv");
-      mpiCheck(MPI_Isend(&mine[4 * next], 4, MPI_INT64_T, messages[m].peer, tags[outgoing], comm_->get(),
-                         &requests.back()),
+    }
+  }
+  for (std::size_t m = 0; m < plan.sends.size(); ++m) {
+    if (sends_[forward][m].relayed) {
+      const PlanMessage& message = plan.sends[m];
+      mine.emplace_back(message.count);
+      std::transform(plan.sendSource.begin() + message.first, plan.sendSource.begin() + message.first + message.count,
+                     mine.back().begin(), [](int source) { return ~source; });
+      mpiCheck(MPI_Isend(mine.back().data(), message.count, MPI_INT, message.peer, firstTag + message.stage,
+                         comm_->get(), request()),
                "MPI_Isend");
     }
-  };
-  each(plan.sends, forward, outbound_);
-  each(plan.receives, reverse, inbound_);
-  mpiCheck(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-  next = 0;
-  const auto fill = [&](const std::vector<PlanMessage>& messages, Direction outgoing) {
-    const Direction incoming = outgoing == forward ? reverse : forward;
-    for (std::size_t m = 0; m < messages.size(); ++m, ++next) {
-      if (sends_[outgoing][m].signal != nullptr) {
-        const std::int64_t* const a = &theirs[4 * next];
-        const int peer = memory_->nodeRank(messages[m].peer);
-        char* const signal = memory_->at(peer, {a[0], a[1]});
-        receives_[incoming][m] = {std::launder(reinterpret_cast<MailSignal*>(signal)), memory_->at(peer, {a[0], a[2]}),
-                                  a[3], a[0]};
-      }
-    }
-  };
-  fill(plan.sends, forward);
-  fill(plan.receives, reverse);
+  }
+  waitForAll(requests);
 }
 
 void NodeMailbox::publish(const Slot& slot, std::uint64_t exchange, int bytesPerValue) const {

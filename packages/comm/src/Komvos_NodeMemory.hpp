@@ -81,7 +81,8 @@ struct MailSignal {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
 
 /// The on-node messages of one exchange, both directions. A message's values stay in the sender's send buffer, which
-/// lies in shared memory; a signal beside it says that they are ready, and another that they have been copied.
+/// lies in shared memory; a signal beside it says that they are ready, and another that they have been copied. Values
+/// that only travel on are not packed: the receiver picks them from the sender's receive buffer ("relayed").
 ///
 /// Ordering. Sender: stores the values, MPI_Win_sync, stores `published` with release. Receiver: loads `published` with
 /// acquire, MPI_Win_sync, copies, stores `taken` with release. The sender loads `taken` with acquire before it writes
@@ -92,9 +93,12 @@ class NodeMailbox {
   /// One message; `signal` is null where it must go by MPI.
   struct Slot {
     MailSignal* signal = nullptr;
-    const char* buffer = nullptr;  ///< receives only: the sender's send buffer
-    std::int64_t first = 0;        ///< receives only: first position there
     std::int64_t window = 0;
+    bool relayed = false;
+    // Receives only:
+    const char* buffer = nullptr;    ///< the sender's, where the values are
+    std::int64_t first = 0;          ///< first position there, unless relayed
+    const int* positions = nullptr;  ///< if relayed: position of each value
   };
 
   /// \param firstTag   forward messages have tags firstTag + stage, reverse ones numStages more
@@ -125,6 +129,7 @@ class NodeMailbox {
 
  private:
   void connect(const ExchangePlan& plan, int firstTag);
+  void connectRelayed(const ExchangePlan& plan, int firstTag);
 
   std::shared_ptr<PrivateComm> comm_;
   NodeMemory* memory_;
@@ -136,6 +141,7 @@ class NodeMailbox {
   char* inbound_ = nullptr;
   std::vector<Slot> sends_[2];
   std::vector<Slot> receives_[2];
+  std::vector<std::vector<int>> positions_;  // of relayed receives
 };
 
 /// What a rank does while it waits for others of its node: spin, then let another process run; and let MPI make

@@ -20,7 +20,7 @@ std::vector<int> messageOf(const std::vector<PlanMessage>& messages, int length)
 std::vector<Schedule::Message> copyMessages(const std::vector<PlanMessage>& messages) {
   std::vector<Schedule::Message> result;
   for (const PlanMessage& m : messages) {
-    result.push_back({m.peer, m.stage, m.first, m.count, 0, -1});
+    result.push_back({m.peer, m.stage, m.first, m.count, 0, -1, -1});
   }
   return result;
 }
@@ -50,8 +50,10 @@ void setDependencies(Schedule& schedule, std::vector<std::pair<int, int>> edges)
   }
 }
 
-/// Finds the receives whose values fill consecutive targets and are not sent on: they can be received in place.
-void setDirectTargets(Schedule& schedule, const ExchangePlan& plan, const std::vector<int>& receiveOf) {
+/// Finds the receives whose values are not sent on and fill consecutive targets, or any where that is allowed: they can
+/// be received in place.
+void setDirectTargets(Schedule& schedule, const ExchangePlan& plan, const std::vector<int>& receiveOf,
+                      const std::vector<bool>& canScatter) {
   const int unset = -1;
   const int several = -2;
   std::vector<int> targetOf(plan.receiveLength(), unset);
@@ -64,16 +66,24 @@ void setDirectTargets(Schedule& schedule, const ExchangePlan& plan, const std::v
       targetOf[~source] = several;
     }
   }
-  for (Schedule::Message& message : schedule.receives) {
-    const int first = targetOf[message.first];
-    bool direct = first >= 0;
+  for (std::size_t m = 0; m < schedule.receives.size(); ++m) {
+    Schedule::Message& message = schedule.receives[m];
+    const auto targets = targetOf.begin() + message.first;
+    const bool ends = std::all_of(targets, targets + message.count, [](int target) { return target >= 0; });
+    bool direct = ends;
     for (int i = 1; i < message.count; ++i) {
-      direct = direct && targetOf[message.first + i] == first + i;
+      direct = direct && targets[i] == targets[0] + i;
     }
-    message.directTarget = direct ? first : -1;
+    if (direct) {
+      message.directTarget = targets[0];
+    } else if (ends && !canScatter.empty() && canScatter[m]) {
+      message.scatter = static_cast<int>(schedule.scatterTargets.size());
+      schedule.scatterTargets.insert(schedule.scatterTargets.end(), targets, targets + message.count);
+    }
   }
   for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
-    if (schedule.receives[receiveOf[delivery.position]].directTarget < 0) {
+    const Schedule::Message& message = schedule.receives[receiveOf[delivery.position]];
+    if (message.directTarget < 0 && message.scatter < 0) {
       GatherList& list = delivery.onNode ? schedule.copiedOnNode : schedule.copiedRest;
       list.to.push_back(delivery.target);
       list.from.push_back(delivery.position);
@@ -97,7 +107,7 @@ GatherList sums(const std::vector<std::pair<int, int>>& pairs) {
 
 }  // namespace
 
-Schedule forwardSchedule(const ExchangePlan& plan) {
+Schedule forwardSchedule(const ExchangePlan& plan, const std::vector<bool>& canScatter) {
   Schedule schedule;
   schedule.sends = copyMessages(plan.sends);
   schedule.receives = copyMessages(plan.receives);
@@ -128,7 +138,7 @@ Schedule forwardSchedule(const ExchangePlan& plan) {
       schedule.onNodeReceive[receiveOf[delivery.position]] = true;
     }
   }
-  setDirectTargets(schedule, plan, receiveOf);
+  setDirectTargets(schedule, plan, receiveOf, canScatter);
   return schedule;
 }
 

@@ -25,6 +25,7 @@ struct Schedule {
     int peer, stage, first, count;
     int waitsFor;           ///< sends only: receives that must be complete before it can be packed
     int directTarget = -1;  ///< receives only: t if its values fill targets t, t+1, ... and go nowhere else
+    int scatter = -1;       ///< receives only: its values fill scatterTargets[scatter], ... and go nowhere else
   };
   std::vector<Message> sends;
   std::vector<Message> receives;
@@ -34,18 +35,20 @@ struct Schedule {
   std::vector<int> dependentOffset;  ///< receives + 1, into dependents
   std::vector<int> dependents;       ///< sends that wait for the receive
 
-  GatherList initial;               ///< send buffer from the vector, before any message
-  GatherList forward;               ///< send buffer from the receive buffer; rows of one send are consecutive
-  std::vector<int> forwardOffset;   ///< sends + 1, into the rows of `forward`
-  bool forwardAdds = false;         ///< forward rows add to what `initial` wrote
-  GatherList finalOnNode;           ///< vector from receive buffer: what came straight from this node
-  GatherList finalRest;             ///< ... and the rest
-  GatherList copiedOnNode;          ///< finalOnNode without receives that have a directTarget
-  GatherList copiedRest;            ///< finalRest likewise
+  GatherList initial;              ///< send buffer from the vector, before any message
+  GatherList forward;              ///< send buffer from the receive buffer; rows of one send are consecutive
+  std::vector<int> forwardOffset;  ///< sends + 1, into the rows of `forward`
+  bool forwardAdds = false;        ///< forward rows add to what `initial` wrote
+  GatherList finalOnNode;          ///< vector from receive buffer: what came straight from this node
+  GatherList finalRest;            ///< ... and the rest
+  GatherList copiedOnNode;         ///< finalOnNode without receives that have directTarget or scatter
+  GatherList copiedRest;           ///< finalRest likewise
+  std::vector<int> scatterTargets;
   std::vector<bool> onNodeReceive;  ///< receives that `finalOnNode` reads
 };
 
-Schedule forwardSchedule(const ExchangePlan& plan);
+/// \param canScatter receives whose values this process copies itself, so that it can put them anywhere; none if empty
+Schedule forwardSchedule(const ExchangePlan& plan, const std::vector<bool>& canScatter = {});
 Schedule reverseSchedule(const ExchangePlan& plan);
 
 }  // namespace Komvos::Impl

@@ -241,8 +241,7 @@ class ExchangeMisuse : public ExchangeTest {};
 const auto makings = testing::Values(Making{OnNodeHops::messages, 1}, Making{OnNodeHops::sharedMemory, 1},
                                      Making{OnNodeHops::sharedMemory, 4});
 std::string nameOf(const testing::TestParamInfo<Making>& info) {
-  return (info.param.onNode == OnNodeHops::messages ? "Messages" : "SharedMemory") +
-         std::to_string(info.param.columns);
+  return (info.param.onNode == OnNodeHops::messages ? "Messages" : "SharedMemory") + std::to_string(info.param.columns);
 }
 INSTANTIATE_TEST_SUITE_P(Exchange, ExchangeTest, makings, nameOf);
 INSTANTIATE_TEST_SUITE_P(Exchange, ExchangeMisuse, makings, nameOf);
@@ -532,7 +531,8 @@ TEST_P(ExchangeTest, ManyOnOneCommunicatorComeAndGo) {
   const Halo halo = denseHalo(3, 1);
   std::vector<std::unique_ptr<Exchange<double, Device>>> live(7);
   for (int k = 0; k < 40; ++k) {
-    live[k % 7] = std::make_unique<Exchange<double, Device>>(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
+    live[k % 7] =
+        std::make_unique<Exchange<double, Device>>(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     checkForward(halo, *live[(k / 2) % (k < 7 ? k + 1 : 7)], 1, k);
   }
 }
