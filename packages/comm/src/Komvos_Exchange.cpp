@@ -87,7 +87,7 @@ struct Exchange<Scalar, Device>::State {
         firstTag(comm->takeTags(2 * plan->numStages)),
         staged(!Impl::hostCanAccessBuffers<execution_space>() && !gpuAwareMpi()) {
     columnsToAllocate = std::max(1, columnsToAllocate);
-    if (onNode == OnNodeHops::sharedMemory && (staged || Impl::hostCanAccessBuffers<execution_space>())) {
+    if (onNode == OnNodeHops::sharedMemory && canShareMemory()) {
       mail = std::make_unique<Impl::NodeMailbox>(comm, *plan, firstTag, static_cast<int>(sizeof(Scalar)),
                                                  columnsToAllocate);
       if (!mail->available()) {
@@ -406,6 +406,11 @@ void Exchange<Scalar, Device>::abandonReverse() {
 template <class Scalar, class Device>
 const ExchangePlan& Exchange<Scalar, Device>::plan() const {
   return *state_->plan;
+}
+
+template <class Scalar, class Device>
+bool Exchange<Scalar, Device>::canShareMemory() {
+  return Impl::hostCanAccessBuffers<execution_space>() || !gpuAwareMpi();
 }
 
 template <class Scalar, class Device>

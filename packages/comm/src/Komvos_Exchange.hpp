@@ -103,6 +103,8 @@ class Exchange {
   void abandonReverse();
 
   const ExchangePlan& plan() const;
+  /// Whether OnNodeHops::sharedMemory can be used at all with vectors of this device.
+  static bool canShareMemory();
   /// sharedMemory only where it was asked for and this node has it.
   OnNodeHops onNodeHops() const;
 

@@ -3,175 +3,403 @@
 #include <Tpetra_Details_DefaultTypes.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <functional>
 #include <vector>
 
 #include "Komvos_Error.hpp"
-#include "Komvos_Exchange.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Settings.hpp"
-#include "Komvos_ThreeStepRoute.hpp"
+#include "Komvos_SocketBinding.hpp"
 
 namespace Komvos {
 
-RouteChoice parseRoute(const std::string& text) {
-  if (text == "standard") {
-    return RouteChoice::standard;
-  }
-  if (text == "three-step") {
-    return RouteChoice::threeStep;
-  }
-  if (text == "auto") {
-    return RouteChoice::automatic;
-  }
-  throw BadInput("route '" + text + "' is not one of standard, three-step, auto");
-}
-
-std::unique_ptr<Route> makeRoute(RouteChoice choice, const NodeTopology& topology, Pairing pairing) {
-  if (choice == RouteChoice::threeStep) {
-    return std::make_unique<ThreeStepRoute>(topology, pairing);
-  }
-  return std::make_unique<StandardRoute>();
-}
-
 namespace {
 
+/// The options with nothing left empty that is needed; `onNode` empty: to be measured.
 struct Wishes {
   RouteChoice route;
-  Pairing pairing;
+  Pairing pairing = Pairing::byVolume;
+  std::optional<OnNodeHops> onNode;
   std::shared_ptr<const NodeTopology> topology;
+  std::shared_ptr<const NodeTopology> sockets;  // null: not known, or one on each node
+  std::shared_ptr<const MachineModel> machine;
+  std::shared_ptr<const DecisionBook> decisions;
 };
+
+std::uint64_t hashOf(const std::string& text) { return std::hash<std::string>()(text); }
 
 /// Ranks that route differently would wait for each other for ever. \throws BadInput on all ranks
 void requireSame(const Impl::PrivateComm& comm, const Wishes& wishes) {
-  const std::uint64_t mine[3] = {static_cast<std::uint64_t>(wishes.route), static_cast<std::uint64_t>(wishes.pairing),
-                                 wishes.topology->fingerprint()};
-  const char* const names[3] = {"route", "pairing", "topology"};
-  std::uint64_t bounds[6];  // largest, and complement of smallest
-  for (int i = 0; i < 3; ++i) {
-    bounds[i] = mine[i];
-    bounds[i + 3] = ~mine[i];
+  const std::vector<std::pair<const char*, std::uint64_t>> mine{
+      {"route", hashOf(toString(wishes.route))},
+      {"pairing", static_cast<std::uint64_t>(wishes.pairing)},
+      {"way of on-node hops", wishes.onNode ? 1 + static_cast<std::uint64_t>(*wishes.onNode) : 0},
+      {"topology", wishes.topology->fingerprint()},
+      {"socket topology", wishes.sockets ? wishes.sockets->fingerprint() : 0},
+      {"machine model", wishes.machine ? 1 : 0},
+      {"set of saved decisions", wishes.decisions ? hashOf(wishes.decisions->toText()) : 0}};
+  std::vector<std::uint64_t> bounds;  // largest, and complement of smallest
+  for (const auto& [name, value] : mine) {
+    bounds.push_back(value);
+    bounds.push_back(~value);
   }
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, bounds, 6, MPI_UINT64_T, MPI_MAX, comm.get()), "MPI_Allreduce");
-  for (int i = 0; i < 3; ++i) {
-    if (bounds[i] != ~bounds[i + 3]) {
-      throw BadInput(std::string("the ") + names[i] + " of a halo must be the same on all ranks, and is not");
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, bounds.data(), static_cast<int>(bounds.size()), MPI_UINT64_T, MPI_MAX,
+                         comm.get()),
+           "MPI_Allreduce");
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    if (bounds[2 * i] != ~bounds[2 * i + 1]) {
+      throw BadInput(std::string("the ") + mine[i].first + " of a halo must be the same on all ranks, and is not");
     }
+  }
+}
+
+/// Detecting is collective: all ranks or none. \throws BadInput on all ranks if it is asked for on some only
+bool allOrNone(const Impl::PrivateComm& comm, bool wanted, const char* what) {
+  int any = wanted ? 1 : 0;
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, comm.get()), "MPI_Allreduce");
+  agreeOnError(comm.get(), any != 0 && !wanted ? std::string(what) + " on some ranks only" : "");
+  return wanted;
+}
+
+void requireSize(const char* what, const NodeTopology& topology, int numRanks) {
+  if (topology.numRanks() != numRanks) {
+    throw BadInput(std::string("the ") + what + " has " + std::to_string(topology.numRanks()) +
+                   " ranks, the communicator " + std::to_string(numRanks));
   }
 }
 
 /// Options, then environment, then defaults; any error is agreed on.
 Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
-  Wishes wishes{RouteChoice::automatic, Pairing::byVolume, options.topology};
+  Wishes wishes;
+  wishes.topology = options.topology;
+  wishes.sockets = options.sockets;
+  wishes.machine = options.machine;
+  wishes.decisions = options.decisions;
+  Settings settings;
   std::string error;
-  bool detect = false;
   try {
-    const Settings settings = readSettings();
+    settings = readSettings();
     wishes.route = options.route.value_or(settings.route ? parseRoute(*settings.route) : RouteChoice::automatic);
     wishes.pairing = options.pairing.value_or(settings.pairing ? parsePairing(*settings.pairing) : Pairing::byVolume);
+    wishes.onNode = options.onNode;
+    if (!wishes.onNode && settings.onNode && *settings.onNode != "auto") {
+      wishes.onNode = parseOnNodeHops(*settings.onNode);
+    }
     if (!wishes.topology && settings.ranksPerNode) {
       wishes.topology = std::make_shared<const NodeTopology>(NodeTopology::parse(*settings.ranksPerNode, comm.size()));
     }
-    detect = !wishes.topology;
-    if (!detect && wishes.topology->numRanks() != comm.size()) {
-      error = "the topology has " + std::to_string(wishes.topology->numRanks()) + " ranks, the communicator " +
-              std::to_string(comm.size());
+    if (wishes.topology) {
+      requireSize("topology", *wishes.topology, comm.size());
+    }
+    if (wishes.sockets) {
+      requireSize("socket topology", *wishes.sockets, comm.size());
     }
   } catch (const Error& thrown) {
     error = thrown.what();
   }
   agreeOnError(comm.get(), error);
-  int anyDetects = detect ? 1 : 0;  // detecting is collective: all or none
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &anyDetects, 1, MPI_INT, MPI_MAX, comm.get()), "MPI_Allreduce");
-  agreeOnError(comm.get(), anyDetects != 0 && !detect ? "a topology is given on some ranks only" : "");
-  if (detect) {
+  if (allOrNone(comm, !wishes.topology, "a topology is given")) {
     wishes.topology = comm.detectedTopology();
+    if (allOrNone(comm, !wishes.sockets, "a socket topology is given")) {
+      wishes.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(comm.get()));
+    }
+  }
+  if (allOrNone(comm, !wishes.decisions && settings.decisions.has_value(), "KOMVOS_DECISIONS is set")) {
+    wishes.decisions = std::make_shared<const DecisionBook>(DecisionBook::load(comm.get(), *settings.decisions));
   }
   requireSame(comm, wishes);
   return wishes;
 }
 
-ExchangePlan build(MpiTransport& transport, const Wishes& wishes, RouteChoice choice,
-                   const std::vector<Pattern>& pattern) {
-  const std::unique_ptr<Route> route = makeRoute(choice, *wishes.topology, wishes.pairing);
-  return std::move(buildPlans(transport, *wishes.topology, *route, pattern).front());
-}
-
 using DefaultDevice = Tpetra::Details::DefaultTypes::node_type::device_type;
 
-/// Runs each plan in turn on vectors of its own, `repeats` times. \return the median over repeats of the maximum over
-/// ranks, for each plan.
-std::vector<double> measure(MPI_Comm comm, const std::vector<std::shared_ptr<const ExchangePlan>>& plans, int repeats) {
-  using Run = Exchange<double, DefaultDevice>;
-  using Vector = Kokkos::View<double**, Kokkos::LayoutLeft, DefaultDevice>;
-  const typename Run::execution_space space;
-  const Vector owned("Komvos::measure::owned", plans.front()->numOwned, 1);
-  const Vector ghosts("Komvos::measure::ghosts", plans.front()->numTarget, 1);
-  std::vector<Run> runs;
-  for (const auto& plan : plans) {
-    runs.emplace_back(comm, plan);
+struct Candidate {
+  HaloCandidate report;
+  std::shared_ptr<const ExchangePlan> plan;
+  std::vector<double> seconds;  // one a repeat, maximum over ranks
+};
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// Everything one call of planHalo needs.
+class Planner {
+ public:
+  Planner(MPI_Comm userComm, Pattern pattern, const ExchangeOptions& options)
+      : shared_(Impl::PrivateComm::of(userComm)),
+        comm_(shared_->get()),
+        options_(options),
+        wishes_(resolve(*shared_, options)),
+        transport_(shared_) {
+    pattern.normalize();
+    patterns_.push_back(std::move(pattern));
   }
-  const int warmUp = 2;
-  std::vector<std::vector<double>> seconds(plans.size(), std::vector<double>(warmUp + repeats));
-  for (int repeat = 0; repeat < warmUp + repeats; ++repeat) {
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      mpiCheck(MPI_Barrier(comm), "MPI_Barrier");
-      const double start = MPI_Wtime();
-      runs[i].forward(space, owned, ghosts);
-      Impl::fence(space, "Komvos::measure: unpacked before the clock is read");
-      seconds[i][repeat] = MPI_Wtime() - start;
+
+  PlannedHalo plan() {
+    const double start = MPI_Wtime();
+    HaloMethod decided{wishes_.route, wishes_.pairing, OnNodeHops::messages};
+    const bool known = wishes_.decisions != nullptr;
+    if (known) {
+      decided = wishes_.decisions->find(identify(comm_, patterns_.front(), *wishes_.topology));
+      wishes_.route = decided.route;
+      wishes_.pairing = decided.pairing;
+      wishes_.onNode = decided.onNode;
+    }
+    addRoute(RouteChoice::standard);
+    if (wishes_.route != RouteChoice::standard && wishes_.route != RouteChoice::automatic) {
+      addRoute(wishes_.route);
+    } else if (wishes_.route == RouteChoice::automatic) {
+      addPromisingRoutes();
+    }
+    addOnNodeVariants();
+    PlannedHalo result;
+    result.report.standard = candidates_.front().report.traffic;
+    const std::size_t chosen = choose();
+    const Candidate& best = candidates_[chosen];
+    result.plan = best.plan;
+    result.onNode = best.report.onNode;
+    result.report.route = best.plan->route;
+    result.report.onNode = best.report.onNode;
+    result.report.chosen = best.report.traffic;
+    result.report.standardSeconds = candidates_.front().report.measuredSeconds;
+    result.report.chosenSeconds = best.report.measuredSeconds;
+    if (options_.record) {
+      options_.record->add(identify(comm_, patterns_.front(), *wishes_.topology),
+                           {best.report.route, wishes_.pairing, best.report.onNode});
+    }
+    for (Candidate& one : candidates_) {
+      result.report.candidates.push_back(std::move(one.report));
+    }
+    result.report.setupSeconds = MPI_Wtime() - start;
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &result.report.setupSeconds, 1, MPI_DOUBLE, MPI_MAX, comm_), "MPI_Allreduce");
+    return result;
+  }
+
+ private:
+  const Candidate& addRoute(const RouteChoice& choice) {
+    const std::unique_ptr<Route> route =
+        makeRoute(choice, *wishes_.topology, wishes_.sockets.get(), wishes_.pairing);
+    Candidate made;
+    made.plan = std::make_shared<const ExchangePlan>(
+        std::move(buildPlans(transport_, *wishes_.topology, *route, patterns_).front()));
+    made.report.route = choice;
+    made.report.traffic = reduceTraffic(comm_, trafficOf(*made.plan));
+    if (wishes_.machine) {
+      const int ranksHere = wishes_.topology->numRanksOn(wishes_.topology->nodeOf(made.plan->rank));
+      double seconds = modelledTime(*wishes_.machine, *made.plan, ranksHere, sizeof(double));
+      mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm_), "MPI_Allreduce");
+      made.report.modelledSeconds = seconds;
+    }
+    candidates_.push_back(std::move(made));
+    return candidates_.back();
+  }
+
+  /// Where nothing crosses the network there is nothing to choose. Where three steps send no fewer messages and no
+  /// fewer values between nodes, nothing that combines messages does.
+  void addPromisingRoutes() {
+    const Traffic standard = candidates_.front().report.traffic;
+    if (standard.total.interNodeMessages == 0) {
+      return;
+    }
+    const Traffic combined = addRoute(RouteChoice::threeStep).report.traffic;
+    const bool helps = combined.max.interNodeMessages < standard.max.interNodeMessages ||
+                       combined.max.interNodeValues < standard.max.interNodeValues ||
+                       combined.total.interNodeMessages < standard.total.interNodeMessages ||
+                       combined.total.interNodeValues < standard.total.interNodeValues;
+    if (!helps) {
+      return;
+    }
+    addRoute(RouteChoice::twoStep);
+    const Candidate& split = addRoute(RouteChoice::split);
+    if (split.report.traffic.total.interNodeMessages == combined.total.interNodeMessages) {
+      candidates_.pop_back();  // no pair of nodes has enough values to share
+    }
+    const NodeTopology& nodes = *wishes_.topology;
+    if (AxisFactors::fitting(nodes).c * nodes.numNodes() == nodes.numRanks()) {  // groups are nodes
+      addRoute(RouteChoice::axis);
+    }
+    if (wishes_.sockets && wishes_.sockets->numNodes() > wishes_.topology->numNodes()) {
+      addRoute(RouteChoice::sockets);
     }
   }
-  std::vector<double> medians;
-  for (std::vector<double>& one : seconds) {
-    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, one.data(), static_cast<int>(one.size()), MPI_DOUBLE, MPI_MAX, comm),
-             "MPI_Allreduce");
-    std::nth_element(one.begin() + warmUp, one.begin() + warmUp + repeats / 2, one.end());
-    medians.push_back(one[warmUp + repeats / 2]);
+
+  /// Each route by messages and by shared memory, as the wishes allow. The first stays the standard route by messages.
+  void addOnNodeVariants() {
+    const bool possible = Exchange<double, DefaultDevice>::canShareMemory();
+    const std::size_t routes = candidates_.size();
+    for (std::size_t i = 0; i < routes; ++i) {
+      const bool some = candidates_[i].report.traffic.total.onNodeMessages > 0;
+      if (possible && some && wishes_.onNode != OnNodeHops::messages) {
+        candidates_.push_back(candidates_[i]);
+        candidates_.back().report.onNode = OnNodeHops::sharedMemory;
+      }
+    }
   }
-  return medians;
-}
+
+  bool isWished(const HaloCandidate& one) const {
+    if (wishes_.route != RouteChoice::automatic && one.route != wishes_.route) {
+      return false;
+    }
+    return !wishes_.onNode || one.onNode == *wishes_.onNode || one.traffic.total.onNodeMessages == 0;
+  }
+
+  /// \return an index into candidates_
+  std::size_t choose() {
+    std::vector<std::size_t> field;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      HaloCandidate& one = candidates_[i].report;
+      if (isWished(one)) {
+        field.push_back(i);
+      } else {
+        one.dropped = "not asked for";
+      }
+    }
+    if (field.empty()) {  // shared memory was asked for, and cannot be had
+      for (std::size_t i = 0; i < candidates_.size(); ++i) {
+        if (wishes_.route == RouteChoice::automatic || candidates_[i].report.route == wishes_.route) {
+          field.push_back(i);
+          break;
+        }
+      }
+    }
+    dropHopeless(field);
+    // The one to beat: the standard route by messages if it may be chosen.
+    const std::size_t baseline = field.front();
+    if (field.size() > 1) {
+      measure(field, 5);
+      keepFastest(field, 3);
+      measure(field, 25);
+    }
+    std::size_t best = baseline;
+    double bestRatio = clearGain;
+    for (const std::size_t i : field) {
+      if (i != baseline) {
+        const double ratio = medianRatio(candidates_[i], candidates_[baseline]);
+        if (ratio < bestRatio) {
+          best = i;
+          bestRatio = ratio;
+        }
+      }
+    }
+    for (const std::size_t i : field) {
+      if (i != best) {
+        candidates_[i].report.dropped = best == baseline ? "not clearly faster" : "slower";
+      }
+    }
+    candidates_[best].report.dropped.clear();
+    return best;
+  }
+
+  void dropHopeless(std::vector<std::size_t>& field) {
+    if (!wishes_.machine) {
+      return;
+    }
+    double least = candidates_[field.front()].report.modelledSeconds;
+    for (const std::size_t i : field) {
+      least = std::min(least, candidates_[i].report.modelledSeconds);
+    }
+    const auto hopeless = [&](std::size_t i) {
+      HaloCandidate& one = candidates_[i].report;
+      if (i == field.front() || one.modelledSeconds <= hopelessFactor * least) {
+        return false;
+      }
+      one.dropped = "the model says " + std::to_string(one.modelledSeconds / least) + " times the best";
+      return true;
+    };
+    field.erase(std::remove_if(field.begin() + 1, field.end(), hopeless), field.end());
+  }
+
+  void keepFastest(std::vector<std::size_t>& field, std::size_t count) {
+    std::stable_sort(field.begin() + 1, field.end(), [&](std::size_t a, std::size_t b) {
+      return candidates_[a].report.measuredSeconds < candidates_[b].report.measuredSeconds;
+    });
+    for (std::size_t k = 1 + count; k < field.size(); ++k) {
+      candidates_[field[k]].report.dropped = "slower in a first round";
+    }
+    field.resize(std::min(field.size(), 1 + count));
+  }
+
+  static double medianRatio(const Candidate& one, const Candidate& baseline) {
+    std::vector<double> ratios;
+    for (std::size_t r = 0; r < one.seconds.size(); ++r) {
+      ratios.push_back(one.seconds[r] / baseline.seconds[r]);
+    }
+    return median(std::move(ratios));
+  }
+
+  /// Runs the candidates in turn on vectors of their own. A repeat is as many exchanges as the clock needs.
+  void measure(const std::vector<std::size_t>& field, int repeats) {
+    using Run = Exchange<double, DefaultDevice>;
+    using Vector = Kokkos::View<double**, Kokkos::LayoutLeft, DefaultDevice>;
+    const typename Run::execution_space space;
+    const Vector owned("Komvos::measure::owned", patterns_.front().numOwned, 1);
+    const Vector ghosts("Komvos::measure::ghosts", patterns_.front().numTarget, 1);
+    std::vector<Run> runs;
+    for (const std::size_t i : field) {
+      runs.emplace_back(comm_, candidates_[i].plan, 1, candidates_[i].report.onNode);
+    }
+    const int warmUp = 2;
+    std::vector<std::vector<double>> seconds(field.size(), std::vector<double>(warmUp + repeats));
+    for (int repeat = 0; repeat < warmUp + repeats; ++repeat) {
+      for (std::size_t k = 0; k < runs.size(); ++k) {
+        const std::size_t turn = (k + repeat) % runs.size();
+        mpiCheck(MPI_Barrier(comm_), "MPI_Barrier");
+        const double start = MPI_Wtime();
+        for (int again = 0; again < exchangesPerRepeat; ++again) {
+          runs[turn].begin(space, owned, ghosts);
+          runs[turn].end(space, ghosts);
+        }
+        Impl::fence(space, "Komvos::measure: unpacked before the clock is read");
+        seconds[turn][repeat] = (MPI_Wtime() - start) / exchangesPerRepeat;
+      }
+    }
+    for (std::size_t k = 0; k < field.size(); ++k) {
+      std::vector<double>& mine = seconds[k];
+      mpiCheck(MPI_Allreduce(MPI_IN_PLACE, mine.data(), static_cast<int>(mine.size()), MPI_DOUBLE, MPI_MAX, comm_),
+               "MPI_Allreduce");
+      Candidate& candidate = candidates_[field[k]];
+      candidate.seconds.assign(mine.begin() + warmUp, mine.end());
+      candidate.report.measuredSeconds = median(candidate.seconds);
+    }
+  }
+
+  static constexpr double clearGain = 0.9;       // of the baseline's time: above that, noise may have decided
+  static constexpr double hopelessFactor = 4.0;  // the max-rate model is rarely off by more
+  static constexpr int exchangesPerRepeat = 2;
+
+  std::shared_ptr<Impl::PrivateComm> shared_;
+  MPI_Comm comm_;
+  const ExchangeOptions& options_;
+  Wishes wishes_;
+  MpiTransport transport_;
+  std::vector<Pattern> patterns_;
+  std::vector<Candidate> candidates_;
+};
 
 }  // namespace
 
-PlannedHalo planHalo(MPI_Comm userComm, Pattern pattern, const ExchangeOptions& options) {
-  const double start = MPI_Wtime();
-  const std::shared_ptr<Impl::PrivateComm> shared = Impl::PrivateComm::of(userComm);
-  const MPI_Comm comm = shared->get();
-  const Wishes wishes = resolve(*shared, options);
-  pattern.normalize();
-  const std::vector<Pattern> patterns{std::move(pattern)};
-  MpiTransport transport(shared);
+PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& options) {
+  return Planner(comm, std::move(pattern), options).plan();
+}
 
-  PlannedHalo result;
-  result.onNode = options.onNode.value_or(OnNodeHops::messages);
-  HaloReport& report = result.report;
-  const auto standard = std::make_shared<const ExchangePlan>(build(transport, wishes, RouteChoice::standard, patterns));
-  report.standard = reduceTraffic(comm, trafficOf(*standard));
-  report.chosen = report.standard;
-  result.plan = standard;
-  // Where nothing crosses the network there is nothing to choose.
-  const bool choose = wishes.route == RouteChoice::automatic && report.standard.total.interNodeMessages > 0;
-  if (wishes.route == RouteChoice::threeStep || choose) {
-    const auto threeStep =
-        std::make_shared<const ExchangePlan>(build(transport, wishes, RouteChoice::threeStep, patterns));
-    bool take = true;
-    if (choose) {
-      const int repeats = 15;
-      const double clearGain = 0.9;  // of the standard time: below that, noise decides
-      const std::vector<double> seconds = measure(comm, {standard, threeStep}, repeats);
-      report.standardSeconds = seconds[0];
-      take = seconds[1] < clearGain * seconds[0];
-      report.chosenSeconds = seconds[take ? 1 : 0];
-    }
-    if (take) {
-      result.plan = threeStep;
-      report.chosen = reduceTraffic(comm, trafficOf(*threeStep));
-    }
+std::string describe(const HaloReport& report) {
+  std::string text = "  route               on node         messages between nodes   bytes between nodes   modelled    "
+                     "measured\n                                      most     total           most     total         us"
+                     "          us\n";
+  for (const HaloCandidate& one : report.candidates) {
+    char line[256];
+    std::snprintf(line, sizeof line, "%c %-18s  %-13s %6ld  %8ld     %10ld  %8ld  %9.1f   %9.1f  %s\n",
+                  one.dropped.empty() ? '*' : ' ', toString(one.route).c_str(), toString(one.onNode).c_str(),
+                  one.traffic.max.interNodeMessages, one.traffic.total.interNodeMessages,
+                  8 * one.traffic.max.interNodeValues, 8 * one.traffic.total.interNodeValues,
+                  1e6 * one.modelledSeconds, 1e6 * one.measuredSeconds, one.dropped.c_str());
+    text += line;
   }
-  report.route = result.plan->route;
-  report.setupSeconds = MPI_Wtime() - start;
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &report.setupSeconds, 1, MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
-  return result;
+  return text;
 }
 
 }  // namespace Komvos

@@ -1,5 +1,5 @@
 /// \file Komvos_HaloPlanner.hpp
-/// From a pattern and some wishes to a plan: which route, on which topology, and what it changes.
+/// From a pattern and some wishes to a plan: which route, on which topology, by what on the node, and what it changes.
 #pragma once
 
 #include <mpi.h>
@@ -7,45 +7,57 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "Komvos_Decision.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
+#include "Komvos_MachineModel.hpp"
 #include "Komvos_NodePairing.hpp"
 #include "Komvos_NodeTopology.hpp"
+#include "Komvos_RouteChoice.hpp"
 #include "Komvos_Traffic.hpp"
 
 namespace Komvos {
-
-/// Which route a halo takes.
-enum class RouteChoice {
-  standard,
-  threeStep,
-  automatic,  ///< measure the candidates on this halo, keep standard unless another is clearly faster
-};
-
-/// \throws BadInput unless `text` is one of "standard", "three-step", "auto".
-RouteChoice parseRoute(const std::string& text);
 
 /// Wishes for a halo. What is left empty comes from the environment (Komvos_Settings.hpp), then from the default.
 struct ExchangeOptions {
   std::optional<RouteChoice> route;              ///< default: automatic
   std::optional<Pairing> pairing;                ///< default: byVolume
-  std::optional<OnNodeHops> onNode;              ///< default: messages
+  std::optional<OnNodeHops> onNode;              ///< default: what is faster on this halo
   std::shared_ptr<const NodeTopology> topology;  ///< default: what MPI says
+  std::shared_ptr<const NodeTopology> sockets;   ///< default: where the processes are bound
+  /// Drops routes that cannot win before they are measured. Default: none, all are measured.
+  std::shared_ptr<const MachineModel> machine;
+  /// Decisions of an earlier run: nothing is measured, and a halo without one is an error.
+  std::shared_ptr<const DecisionBook> decisions;
+  /// Takes the decision that is made here.
+  std::shared_ptr<DecisionBook> record;
 };
 
-/// A route as chosen, not yet prepared. `choice` must not be automatic.
-std::unique_ptr<Route> makeRoute(RouteChoice choice, const NodeTopology& topology, Pairing pairing);
+/// A way that was considered for a halo.
+struct HaloCandidate {
+  RouteChoice route;
+  OnNodeHops onNode = OnNodeHops::messages;
+  Traffic traffic;
+  double modelledSeconds = 0;  ///< of one exchange of one column of double; 0 without a model
+  /// Median of the maximum over ranks, of the last round it took part in; 0 if it was not measured.
+  double measuredSeconds = 0;
+  std::string dropped;  ///< why it was not chosen; empty for the one that was
+};
 
 /// What was decided for one halo, over all ranks.
 struct HaloReport {
-  std::string route;        ///< chosen
+  std::string route;  ///< chosen
+  OnNodeHops onNode = OnNodeHops::messages;
   Traffic standard;         ///< of the standard route
   Traffic chosen;           ///< of the route that was chosen
   double setupSeconds = 0;  ///< maximum over ranks, measuring included
-  /// Median seconds of one exchange of one column of double, maximum over ranks; 0 where nothing was measured.
+  /// Median seconds of one exchange of one column of double, maximum over ranks; 0 where nothing was measured. The
+  /// first is that of the standard route by messages.
   double standardSeconds = 0;
   double chosenSeconds = 0;
+  std::vector<HaloCandidate> candidates;
 };
 
 struct PlannedHalo {
@@ -54,8 +66,13 @@ struct PlannedHalo {
   HaloReport report;
 };
 
+/// Plans a halo, and decides what the options leave open: the machine model drops what cannot win, the rest is timed on
+/// this halo, in turn, and the standard route by messages is kept unless another way is clearly faster.
 /// \note Collective on `comm`.
-/// \throws BadInput on all ranks if a pattern, topology or option on one of them cannot be used.
+/// \throws BadInput on all ranks if a pattern, topology, option or decision on one of them cannot be used.
 PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& options);
+
+/// For people: one line for each way that was considered, what it costs and why it was taken or not.
+std::string describe(const HaloReport& report);
 
 }  // namespace Komvos

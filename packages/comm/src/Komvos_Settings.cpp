@@ -44,13 +44,18 @@ Settings readSettings() {
       settings.route = value;
     } else if (name == "KOMVOS_PAIRING") {
       settings.pairing = value;
+    } else if (name == "KOMVOS_ON_NODE") {
+      settings.onNode = value;
+    } else if (name == "KOMVOS_DECISIONS") {
+      settings.decisions = value;
     } else if (name == "KOMVOS_RANKS_PER_NODE") {
       settings.ranksPerNode = value;
     } else if (name == "KOMVOS_GPU_AWARE_MPI") {
       settings.gpuAwareMpi = parseSwitch(name, value);
     } else {
       throw BadInput("environment variable " + name +
-                     " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI are");
+                     " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_DECISIONS, "
+                     "KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI are");
     }
   }
   return settings;

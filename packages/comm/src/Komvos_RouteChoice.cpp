@@ -1,4 +1,4 @@
-#include "Komvos_RouteSpec.hpp"
+#include "Komvos_RouteChoice.hpp"
 
 #include <charconv>
 #include <utility>
@@ -13,7 +13,7 @@ namespace Komvos {
 
 namespace {
 
-using Kind = RouteSpec::Kind;
+using Kind = RouteChoice::Kind;
 
 constexpr std::pair<Kind, const char*> kindNames[] = {
     {Kind::standard, "standard"}, {Kind::twoStep, "two-step"}, {Kind::threeStep, "three-step"}, {Kind::split, "split"},
@@ -46,50 +46,50 @@ std::vector<int> positiveNumbers(const std::string& text) {
 
 }  // namespace
 
-RouteSpec parseRouteSpec(const std::string& text) {
+RouteChoice parseRoute(const std::string& text) {
   const std::size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
   for (const auto& [kind, kindName] : kindNames) {
     if (name != kindName) {
       continue;
     }
-    RouteSpec spec;
-    spec.kind = kind;
+    RouteChoice choice;
+    choice.kind = kind;
     if (colon == std::string::npos) {
-      return spec;
+      return choice;
     }
     const std::vector<int> numbers = positiveNumbers(text.substr(colon + 1));
     if (kind == Kind::axis && numbers.size() == 4) {
-      spec.axis = AxisFactors{numbers[0], numbers[1], numbers[2], numbers[3]};
-      return spec;
+      choice.factors = AxisFactors{numbers[0], numbers[1], numbers[2], numbers[3]};
+      return choice;
     }
     if (kind == Kind::split && numbers.size() == 1) {
-      spec.splitValues = numbers[0];
-      return spec;
+      choice.splitValues = numbers[0];
+      return choice;
     }
   }
   refuse(text);
 }
 
-std::string toString(const RouteSpec& spec) {
+std::string toString(const RouteChoice& choice) {
   std::string text;
   for (const auto& [kind, kindName] : kindNames) {
-    if (kind == spec.kind) {
+    if (kind == choice.kind) {
       text = kindName;
     }
   }
-  if (spec.kind == Kind::axis && spec.axis) {
-    text += ":" + spec.axis->text();
+  if (choice.kind == Kind::axis && choice.factors) {
+    text += ":" + choice.factors->text();
   }
-  if (spec.kind == Kind::split && spec.splitValues != SplitRoute::defaultSplitValues) {
-    text += ":" + std::to_string(spec.splitValues);
+  if (choice.kind == Kind::split && choice.splitValues != SplitRoute::defaultSplitValues) {
+    text += ":" + std::to_string(choice.splitValues);
   }
   return text;
 }
 
-std::unique_ptr<Route> makeRoute(const RouteSpec& spec, const NodeTopology& nodes, const NodeTopology* sockets,
+std::unique_ptr<Route> makeRoute(const RouteChoice& choice, const NodeTopology& nodes, const NodeTopology* sockets,
                                  Pairing pairing) {
-  switch (spec.kind) {
+  switch (choice.kind) {
     case Kind::standard:
       return std::make_unique<StandardRoute>();
     case Kind::twoStep:
@@ -97,9 +97,9 @@ std::unique_ptr<Route> makeRoute(const RouteSpec& spec, const NodeTopology& node
     case Kind::threeStep:
       return std::make_unique<ThreeStepRoute>(nodes, pairing);
     case Kind::split:
-      return std::make_unique<SplitRoute>(nodes, pairing, spec.splitValues);
+      return std::make_unique<SplitRoute>(nodes, pairing, choice.splitValues);
     case Kind::axis:
-      return std::make_unique<AxisRoute>(spec.axis.value_or(AxisFactors::fitting(nodes)), nodes.numRanks());
+      return std::make_unique<AxisRoute>(choice.factors.value_or(AxisFactors::fitting(nodes)), nodes.numRanks());
     case Kind::sockets:
       if (sockets == nullptr) {
         throw BadInput("route sockets: nothing says which ranks share a socket");

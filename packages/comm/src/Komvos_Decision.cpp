@@ -1,0 +1,198 @@
+#include "Komvos_Decision.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "Komvos_Error.hpp"
+
+namespace Komvos {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* format = "komvos-decisions";
+constexpr int version = 1;
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {  // splitmix64 of the two
+  std::uint64_t z = hash + 0x9e3779b97f4a7c15u + value;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+std::string hex(std::uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::uint64_t fromHex(const std::string& text) {
+  if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw BadInput("'" + text + "' is not a number of 16 hexadecimal digits");
+  }
+  return std::stoull(text, nullptr, 16);
+}
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) == 0) {
+      return line.substr(line.find(':') + 2);
+    }
+  }
+  return "unknown processor";
+}
+
+std::string machineOf(MPI_Comm comm) {
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  mpiCheck(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
+  const std::string version(library, static_cast<std::size_t>(length));
+  std::string text = processor() + ", " + version.substr(0, version.find_first_of(",\n"));
+  int bytes = static_cast<int>(text.size());
+  mpiCheck(MPI_Bcast(&bytes, 1, MPI_INT, 0, comm), "MPI_Bcast");
+  text.resize(bytes);
+  mpiCheck(MPI_Bcast(text.data(), bytes, MPI_CHAR, 0, comm), "MPI_Bcast");
+  return text;
+}
+
+}  // namespace
+
+HaloIdentity identify(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topology) {
+  std::uint64_t hash = mix(pattern.rank, pattern.numOwned);
+  for (const Pattern::Send& send : pattern.sends) {
+    hash = mix(mix(hash, send.destination), send.local);
+  }
+  for (const Pattern::Receive& receive : pattern.receives) {
+    hash = mix(mix(mix(hash, receive.value.owner), receive.value.local), receive.target);
+  }
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &hash, 1, MPI_UINT64_T, MPI_SUM, comm), "MPI_Allreduce");
+  return {hash, topology.fingerprint(), topology.describe(), machineOf(comm)};
+}
+
+std::string toString(OnNodeHops onNode) {
+  return onNode == OnNodeHops::sharedMemory ? "shared-memory" : "messages";
+}
+
+OnNodeHops parseOnNodeHops(const std::string& text) {
+  for (const OnNodeHops one : {OnNodeHops::messages, OnNodeHops::sharedMemory}) {
+    if (text == toString(one)) {
+      return one;
+    }
+  }
+  throw BadInput("'" + text + "' is not one of messages, shared-memory");
+}
+
+DecisionBook DecisionBook::load(MPI_Comm comm, const std::string& file) {
+  int rank = 0;
+  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  std::string text;
+  std::string error;
+  if (rank == 0) {
+    std::ifstream in(file, std::ios::binary);
+    std::ostringstream all;
+    all << in.rdbuf();
+    text = all.str();
+    if (!in) {
+      error = "cannot read decisions from " + file;
+    }
+  }
+  agreeOnError(comm, error);
+  unsigned long long bytes = text.size();
+  mpiCheck(MPI_Bcast(&bytes, 1, MPI_UNSIGNED_LONG_LONG, 0, comm), "MPI_Bcast");
+  if (bytes > 1u << 30) {
+    throw BadInput("decisions in " + file + ": a file of " + std::to_string(bytes) + " bytes is too large");
+  }
+  text.resize(bytes);
+  mpiCheck(MPI_Bcast(text.data(), static_cast<int>(bytes), MPI_CHAR, 0, comm), "MPI_Bcast");
+  return parse(text, file);  // the same text, hence the same outcome, everywhere
+}
+
+DecisionBook DecisionBook::parse(const std::string& text, const std::string& name) {
+  DecisionBook book;
+  book.name_ = name;
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("format") != format || json.at("version") != version) {
+      throw BadInput("format is not " + std::string(format) + ", version " + std::to_string(version));
+    }
+    for (const Json& one : json.at("decisions")) {
+      Entry entry;
+      entry.halo.pattern = fromHex(one.at("pattern").get<std::string>());
+      entry.halo.topology = fromHex(one.at("topology").get<std::string>());
+      entry.halo.topologyText = one.at("topology_text").get<std::string>();
+      entry.halo.machine = one.at("machine").get<std::string>();
+      entry.method.route = parseRoute(one.at("route").get<std::string>());
+      if (entry.method.route.kind == RouteChoice::Kind::automatic) {
+        throw BadInput("a decision for route auto decides nothing");
+      }
+      entry.method.pairing = parsePairing(one.at("pairing").get<std::string>());
+      entry.method.onNode = parseOnNodeHops(one.at("on_node").get<std::string>());
+      book.entries_.push_back(std::move(entry));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw BadInput("decisions in " + name + ": damaged, or not such a file: " + error.what());
+  } catch (const BadInput& error) {
+    throw BadInput("decisions in " + name + ": " + error.what());
+  }
+  return book;
+}
+
+std::string DecisionBook::toText() const {
+  Json json{{"format", format}, {"version", version}, {"decisions", Json::array()}};
+  for (const Entry& entry : entries_) {
+    json["decisions"].push_back({{"pattern", hex(entry.halo.pattern)},
+                                 {"topology", hex(entry.halo.topology)},
+                                 {"topology_text", entry.halo.topologyText},
+                                 {"machine", entry.halo.machine},
+                                 {"route", toString(entry.method.route)},
+                                 {"pairing", toString(entry.method.pairing)},
+                                 {"on_node", toString(entry.method.onNode)}});
+  }
+  return json.dump(1) + "\n";
+}
+
+void DecisionBook::save(const std::string& file) const {
+  const std::string temporary = file + "." + std::to_string(getpid()) + ".tmp";
+  std::ofstream out(temporary, std::ios::binary);
+  out << toText();
+  out.close();
+  if (!out || std::rename(temporary.c_str(), file.c_str()) != 0) {
+    std::remove(temporary.c_str());
+    throw Error("cannot write decisions to " + file);
+  }
+}
+
+void DecisionBook::add(const HaloIdentity& halo, const HaloMethod& method) {
+  const auto same = [&](const Entry& entry) {
+    return entry.halo.pattern == halo.pattern && entry.halo.topology == halo.topology &&
+           entry.halo.machine == halo.machine;
+  };
+  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), same), entries_.end());
+  entries_.push_back({halo, method});
+}
+
+const HaloMethod& DecisionBook::find(const HaloIdentity& halo) const {
+  std::string reason = "none of its " + std::to_string(entries_.size()) + " decisions is for this pattern";
+  for (const Entry& entry : entries_) {
+    if (entry.halo.pattern != halo.pattern) {
+      continue;
+    }
+    if (entry.halo.topology != halo.topology) {
+      reason = "made for other nodes: " + entry.halo.topologyText + "; here: " + halo.topologyText;
+    } else if (entry.halo.machine != halo.machine) {
+      reason = "made on another machine: " + entry.halo.machine + "; here: " + halo.machine;
+    } else {
+      return entry.method;
+    }
+  }
+  throw BadInput("decisions in " + name_ + " do not fit this halo: " + reason);
+}
+
+}  // namespace Komvos

@@ -1,0 +1,69 @@
+/// \file Komvos_Decision.hpp
+/// What was decided for a halo, kept so that the next run need not measure again.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "Komvos_Exchange.hpp"
+#include "Komvos_NodePairing.hpp"
+#include "Komvos_RouteChoice.hpp"
+
+namespace Komvos {
+
+/// How one halo is exchanged.
+struct HaloMethod {
+  RouteChoice route;  ///< not automatic
+  Pairing pairing = Pairing::byVolume;
+  OnNodeHops onNode = OnNodeHops::messages;
+};
+
+/// Where a decision is valid.
+struct HaloIdentity {
+  std::uint64_t pattern = 0;   ///< a hash over the patterns of all ranks
+  std::uint64_t topology = 0;  ///< NodeTopology::fingerprint, of the nodes
+  std::string topologyText;    ///< NodeTopology::describe
+  std::string machine;         ///< processor and MPI library of rank 0
+};
+
+/// The identity of a halo. \param pattern normalized \note Collective on `comm`.
+HaloIdentity identify(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topology);
+
+/// Decisions by halo, and their file: JSON, {"format": "komvos-decisions", "version": 1, "decisions": [...]}.
+class DecisionBook {
+ public:
+  /// Rank 0 reads. \throws BadInput on all ranks if the file cannot be read, is not such a file, or is damaged.
+  /// \note Collective on `comm`.
+  static DecisionBook load(MPI_Comm comm, const std::string& file);
+  /// The same from text. \param name for error messages
+  static DecisionBook parse(const std::string& text, const std::string& name);
+
+  /// Replaces `file` as a whole, or leaves it as it was and throws Error. Call it on one rank.
+  void save(const std::string& file) const;
+  std::string toText() const;
+
+  /// Adds a decision; a former one for the same halo, topology and machine goes.
+  void add(const HaloIdentity& halo, const HaloMethod& method);
+  /// The decision for this halo.
+  /// \throws BadInput with the reason if there is none: another pattern, topology or machine.
+  const HaloMethod& find(const HaloIdentity& halo) const;
+  std::size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    HaloIdentity halo;
+    HaloMethod method;
+  };
+  std::string name_ = "(not saved)";
+  std::vector<Entry> entries_;
+};
+
+/// "messages" or "shared-memory".
+std::string toString(OnNodeHops onNode);
+/// \throws BadInput unless `text` is "messages" or "shared-memory".
+OnNodeHops parseOnNodeHops(const std::string& text);
+
+}  // namespace Komvos

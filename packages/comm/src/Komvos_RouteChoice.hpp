@@ -1,0 +1,63 @@
+/// \file Komvos_RouteChoice.hpp
+/// Which route a halo takes, as a value, as text, and as the object that does it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "Komvos_AxisRoute.hpp"
+#include "Komvos_NodePairing.hpp"
+#include "Komvos_NodeTopology.hpp"
+#include "Komvos_Route.hpp"
+#include "Komvos_SplitRoute.hpp"
+
+namespace Komvos {
+
+/// A route by its kind and numbers, independent of ranks and nodes.
+struct RouteChoice {
+  enum class Kind {
+    standard,
+    twoStep,
+    threeStep,
+    split,
+    axis,
+    sockets,
+    automatic,  ///< not a route: measure the candidates on this halo, keep standard unless another is clearly faster
+  };
+
+  Kind kind = Kind::automatic;
+  std::optional<AxisFactors> factors; ///< axis only; empty: AxisFactors::fitting
+  int splitValues = SplitRoute::defaultSplitValues;  ///< split only
+
+  static const RouteChoice standard, twoStep, threeStep, split, axis, sockets, automatic;
+
+  friend bool operator==(const RouteChoice& a, const RouteChoice& b) {
+    return a.kind == b.kind && a.factors == b.factors && a.splitValues == b.splitValues;
+  }
+  friend bool operator!=(const RouteChoice& a, const RouteChoice& b) { return !(a == b); }
+};
+
+inline const RouteChoice RouteChoice::standard{RouteChoice::Kind::standard};
+inline const RouteChoice RouteChoice::twoStep{RouteChoice::Kind::twoStep};
+inline const RouteChoice RouteChoice::threeStep{RouteChoice::Kind::threeStep};
+inline const RouteChoice RouteChoice::split{RouteChoice::Kind::split};
+inline const RouteChoice RouteChoice::axis{RouteChoice::Kind::axis};
+inline const RouteChoice RouteChoice::sockets{RouteChoice::Kind::sockets};
+inline const RouteChoice RouteChoice::automatic{RouteChoice::Kind::automatic};
+
+/// \throws BadInput unless `text` is one of "standard", "two-step", "three-step", "split", "split:V", "axis",
+/// "axis:C,X,Y,Z", "sockets", "auto", with positive numbers.
+RouteChoice parseRoute(const std::string& text);
+
+/// The text that reads back as `choice`. Where the choice leaves nothing open it is the Route's name().
+std::string toString(const RouteChoice& choice);
+
+/// The route of `choice` for these ranks and nodes, not yet prepared.
+/// \param sockets used by the kind sockets alone, may be null for others
+/// \throws BadInput if choice is automatic, its numbers do not fit the number of ranks, or sockets are missing or do not
+/// refine the nodes.
+std::unique_ptr<Route> makeRoute(const RouteChoice& choice, const NodeTopology& nodes, const NodeTopology* sockets,
+                                 Pairing pairing);
+
+}  // namespace Komvos
