@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
 
 namespace Komvos {
@@ -54,12 +55,7 @@ std::string machineOf(MPI_Comm comm) {
   int length = 0;
   mpiCheck(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
   const std::string version(library, static_cast<std::size_t>(length));
-  std::string text = processor() + ", " + version.substr(0, version.find_first_of(",\n"));
-  int bytes = static_cast<int>(text.size());
-  mpiCheck(MPI_Bcast(&bytes, 1, MPI_INT, 0, comm), "MPI_Bcast");
-  text.resize(bytes);
-  mpiCheck(MPI_Bcast(text.data(), bytes, MPI_CHAR, 0, comm), "MPI_Bcast");
-  return text;
+  return Impl::broadcast(comm, processor() + ", " + version.substr(0, version.find_first_of(",\n")));
 }
 
 }  // namespace
@@ -76,9 +72,7 @@ HaloIdentity identify(MPI_Comm comm, const Pattern& pattern, const NodeTopology&
   return {hash, topology.fingerprint(), topology.describe(), machineOf(comm)};
 }
 
-std::string toString(OnNodeHops onNode) {
-  return onNode == OnNodeHops::sharedMemory ? "shared-memory" : "messages";
-}
+std::string toString(OnNodeHops onNode) { return onNode == OnNodeHops::sharedMemory ? "shared-memory" : "messages"; }
 
 OnNodeHops parseOnNodeHops(const std::string& text) {
   for (const OnNodeHops one : {OnNodeHops::messages, OnNodeHops::sharedMemory}) {
@@ -104,14 +98,7 @@ DecisionBook DecisionBook::load(MPI_Comm comm, const std::string& file) {
     }
   }
   agreeOnError(comm, error);
-  unsigned long long bytes = text.size();
-  mpiCheck(MPI_Bcast(&bytes, 1, MPI_UNSIGNED_LONG_LONG, 0, comm), "MPI_Bcast");
-  if (bytes > 1u << 30) {
-    throw BadInput("decisions in " + file + ": a file of " + std::to_string(bytes) + " bytes is too large");
-  }
-  text.resize(bytes);
-  mpiCheck(MPI_Bcast(text.data(), static_cast<int>(bytes), MPI_CHAR, 0, comm), "MPI_Bcast");
-  return parse(text, file);  // the same text, hence the same outcome, everywhere
+  return parse(Impl::broadcast(comm, text), file);  // the same text, hence the same outcome, everywhere
 }
 
 DecisionBook DecisionBook::parse(const std::string& text, const std::string& name) {

@@ -7,7 +7,9 @@
 #include <functional>
 #include <vector>
 
+#include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_MachineFile.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Settings.hpp"
 #include "Komvos_SocketBinding.hpp"
@@ -44,9 +46,9 @@ void requireSame(const Impl::PrivateComm& comm, const Wishes& wishes) {
     bounds.push_back(value);
     bounds.push_back(~value);
   }
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, bounds.data(), static_cast<int>(bounds.size()), MPI_UINT64_T, MPI_MAX,
-                         comm.get()),
-           "MPI_Allreduce");
+  mpiCheck(
+      MPI_Allreduce(MPI_IN_PLACE, bounds.data(), static_cast<int>(bounds.size()), MPI_UINT64_T, MPI_MAX, comm.get()),
+      "MPI_Allreduce");
   for (std::size_t i = 0; i < mine.size(); ++i) {
     if (bounds[2 * i] != ~bounds[2 * i + 1]) {
       throw BadInput(std::string("the ") + mine[i].first + " of a halo must be the same on all ranks, and is not");
@@ -67,6 +69,21 @@ void requireSize(const char* what, const NodeTopology& topology, int numRanks) {
     throw BadInput(std::string("the ") + what + " has " + std::to_string(topology.numRanks()) +
                    " ranks, the communicator " + std::to_string(numRanks));
   }
+}
+
+/// Rank 0 reads.
+MachineModel loadMachine(MPI_Comm comm, const std::string& what) {
+  int rank = 0;
+  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  std::string text;
+  std::string error;
+  try {
+    text = rank == 0 ? machineToJson(machineByNameOrFile(what)) : "";
+  } catch (const Error& thrown) {
+    error = thrown.what();
+  }
+  agreeOnError(comm, error);
+  return machineFromJson(Impl::broadcast(comm, text), what);
 }
 
 /// Options, then environment, then defaults; any error is agreed on.
@@ -104,6 +121,9 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
     if (allOrNone(comm, !wishes.sockets, "a socket topology is given")) {
       wishes.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(comm.get()));
     }
+  }
+  if (allOrNone(comm, !wishes.machine && settings.machine.has_value(), "KOMVOS_MACHINE is set")) {
+    wishes.machine = std::make_shared<const MachineModel>(loadMachine(comm.get(), *settings.machine));
   }
   if (allOrNone(comm, !wishes.decisions && settings.decisions.has_value(), "KOMVOS_DECISIONS is set")) {
     wishes.decisions = std::make_shared<const DecisionBook>(DecisionBook::load(comm.get(), *settings.decisions));
@@ -181,8 +201,7 @@ class Planner {
 
  private:
   const Candidate& addRoute(const RouteChoice& choice) {
-    const std::unique_ptr<Route> route =
-        makeRoute(choice, *wishes_.topology, wishes_.sockets.get(), wishes_.pairing);
+    const std::unique_ptr<Route> route = makeRoute(choice, *wishes_.topology, wishes_.sockets.get(), wishes_.pairing);
     Candidate made;
     made.plan = std::make_shared<const ExchangePlan>(
         std::move(buildPlans(transport_, *wishes_.topology, *route, patterns_).front()));
@@ -387,16 +406,17 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
 }
 
 std::string describe(const HaloReport& report) {
-  std::string text = "  route               on node         messages between nodes   bytes between nodes   modelled    "
-                     "measured\n                                      most     total           most     total         us"
-                     "          us\n";
+  std::string text =
+      "  route               on node         messages between nodes   bytes between nodes   modelled    "
+      "measured\n                                      most     total           most     total         us"
+      "          us\n";
   for (const HaloCandidate& one : report.candidates) {
     char line[256];
     std::snprintf(line, sizeof line, "%c %-18s  %-13s %6ld  %8ld     %10ld  %8ld  %9.1f   %9.1f  %s\n",
                   one.dropped.empty() ? '*' : ' ', toString(one.route).c_str(), toString(one.onNode).c_str(),
                   one.traffic.max.interNodeMessages, one.traffic.total.interNodeMessages,
-                  8 * one.traffic.max.interNodeValues, 8 * one.traffic.total.interNodeValues,
-                  1e6 * one.modelledSeconds, 1e6 * one.measuredSeconds, one.dropped.c_str());
+                  8 * one.traffic.max.interNodeValues, 8 * one.traffic.total.interNodeValues, 1e6 * one.modelledSeconds,
+                  1e6 * one.measuredSeconds, one.dropped.c_str());
     text += line;
   }
   return text;

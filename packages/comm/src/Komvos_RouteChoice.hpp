@@ -27,7 +27,7 @@ struct RouteChoice {
   };
 
   Kind kind = Kind::automatic;
-  std::optional<AxisFactors> factors; ///< axis only; empty: AxisFactors::fitting
+  std::optional<AxisFactors> factors;                ///< axis only; empty: AxisFactors::fitting
   int splitValues = SplitRoute::defaultSplitValues;  ///< split only
 
   static const RouteChoice standard, twoStep, threeStep, split, axis, sockets, automatic;
@@ -38,13 +38,13 @@ struct RouteChoice {
   friend bool operator!=(const RouteChoice& a, const RouteChoice& b) { return !(a == b); }
 };
 
-inline const RouteChoice RouteChoice::standard{RouteChoice::Kind::standard};
-inline const RouteChoice RouteChoice::twoStep{RouteChoice::Kind::twoStep};
-inline const RouteChoice RouteChoice::threeStep{RouteChoice::Kind::threeStep};
-inline const RouteChoice RouteChoice::split{RouteChoice::Kind::split};
-inline const RouteChoice RouteChoice::axis{RouteChoice::Kind::axis};
-inline const RouteChoice RouteChoice::sockets{RouteChoice::Kind::sockets};
-inline const RouteChoice RouteChoice::automatic{RouteChoice::Kind::automatic};
+inline constexpr RouteChoice RouteChoice::standard{Kind::standard, {}, SplitRoute::defaultSplitValues};
+inline constexpr RouteChoice RouteChoice::twoStep{Kind::twoStep, {}, SplitRoute::defaultSplitValues};
+inline constexpr RouteChoice RouteChoice::threeStep{Kind::threeStep, {}, SplitRoute::defaultSplitValues};
+inline constexpr RouteChoice RouteChoice::split{Kind::split, {}, SplitRoute::defaultSplitValues};
+inline constexpr RouteChoice RouteChoice::axis{Kind::axis, {}, SplitRoute::defaultSplitValues};
+inline constexpr RouteChoice RouteChoice::sockets{Kind::sockets, {}, SplitRoute::defaultSplitValues};
+inline constexpr RouteChoice RouteChoice::automatic{Kind::automatic, {}, SplitRoute::defaultSplitValues};
 
 /// \throws BadInput unless `text` is one of "standard", "two-step", "three-step", "split", "split:V", "axis",
 /// "axis:C,X,Y,Z", "sockets", "auto", with positive numbers.
@@ -55,8 +55,8 @@ std::string toString(const RouteChoice& choice);
 
 /// The route of `choice` for these ranks and nodes, not yet prepared.
 /// \param sockets used by the kind sockets alone, may be null for others
-/// \throws BadInput if choice is automatic, its numbers do not fit the number of ranks, or sockets are missing or do not
-/// refine the nodes.
+/// \throws BadInput if choice is automatic, its numbers do not fit the number of ranks, or sockets are missing or do
+/// not refine the nodes.
 std::unique_ptr<Route> makeRoute(const RouteChoice& choice, const NodeTopology& nodes, const NodeTopology* sockets,
                                  Pairing pairing);
 

@@ -48,13 +48,15 @@ Settings readSettings() {
       settings.onNode = value;
     } else if (name == "KOMVOS_DECISIONS") {
       settings.decisions = value;
+    } else if (name == "KOMVOS_MACHINE") {
+      settings.machine = value;
     } else if (name == "KOMVOS_RANKS_PER_NODE") {
       settings.ranksPerNode = value;
     } else if (name == "KOMVOS_GPU_AWARE_MPI") {
       settings.gpuAwareMpi = parseSwitch(name, value);
     } else {
       throw BadInput("environment variable " + name +
-                     " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_DECISIONS, "
+                     " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_DECISIONS, KOMVOS_MACHINE, "
                      "KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI are");
     }
   }

@@ -35,10 +35,12 @@ inline RCP<const Map> makeMap(const std::vector<GO>& mine, const TeuchosComm& co
 }
 
 /// The options of a test: never what the machine says.
-inline Komvos::ExchangeOptions optionsFor(const NamedTopology& where, Komvos::RouteChoice route) {
+inline Komvos::ExchangeOptions optionsFor(const NamedTopology& where, const Komvos::RouteChoice& route,
+                                          Komvos::OnNodeHops onNode = Komvos::OnNodeHops::messages) {
   Komvos::ExchangeOptions options;
   options.route = route;
   options.pairing = Komvos::Pairing::byVolume;
+  options.onNode = onNode;
   options.topology = std::make_shared<const Komvos::NodeTopology>(where.topology);
   return options;
 }
