@@ -201,7 +201,7 @@ class Planner {
 
  private:
   const Candidate& addRoute(const RouteChoice& choice) {
-    const std::unique_ptr<Route> route = makeRoute(choice, *wishes_.topology, wishes_.sockets.get(), wishes_.pairing);
+    const std::unique_ptr<Route> route = makeRoute(choice, *wishes_.topology, wishes_.pairing, wishes_.sockets.get());
     Candidate made;
     made.plan = std::make_shared<const ExchangePlan>(
         std::move(buildPlans(transport_, *wishes_.topology, *route, patterns_).front()));

@@ -87,8 +87,8 @@ std::string toString(const RouteChoice& choice) {
   return text;
 }
 
-std::unique_ptr<Route> makeRoute(const RouteChoice& choice, const NodeTopology& nodes, const NodeTopology* sockets,
-                                 Pairing pairing) {
+std::unique_ptr<Route> makeRoute(const RouteChoice& choice, const NodeTopology& nodes, Pairing pairing,
+                                 const NodeTopology* sockets) {
   switch (choice.kind) {
     case Kind::standard:
       return std::make_unique<StandardRoute>();

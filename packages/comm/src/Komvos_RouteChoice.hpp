@@ -57,7 +57,7 @@ std::string toString(const RouteChoice& choice);
 /// \param sockets used by the kind sockets alone, may be null for others
 /// \throws BadInput if choice is automatic, its numbers do not fit the number of ranks, or sockets are missing or do
 /// not refine the nodes.
-std::unique_ptr<Route> makeRoute(const RouteChoice& choice, const NodeTopology& nodes, const NodeTopology* sockets,
-                                 Pairing pairing);
+std::unique_ptr<Route> makeRoute(const RouteChoice& choice, const NodeTopology& nodes,
+                                 Pairing pairing = Pairing::byVolume, const NodeTopology* sockets = nullptr);
 
 }  // namespace Komvos

@@ -70,7 +70,7 @@ TEST(Belos, TakesAsManyIterationsToTheSameResidual) {
       const Solve plain = solve(solver, problem.matrix);
       EXPECT_GT(plain.iterations, 5);
       for (const NamedTopology& where : topologiesFor(static_cast<int>(size))) {
-        for (const RouteChoice route : {RouteChoice::standard, RouteChoice::threeStep}) {
+        for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
           const auto nodeAware = Komvos::makeNodeAware(problem.matrix, optionsFor(where, route));
           const Solve ours = solve(solver, nodeAware);
           const std::string what = solver + ", " + problem.name + ", " + where.name;

@@ -196,7 +196,7 @@ void onHalos(const Work& work, unsigned seed = 1) {
   const int size = sizeOf(MPI_COMM_WORLD);
   for (const NamedTopology& where : topologiesFor(size)) {
     for (const NamedPatterns& what : patternsFor(size, seed)) {
-      for (const RouteChoice route : {RouteChoice::standard, RouteChoice::threeStep}) {
+      for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
         SCOPED_TRACE(where.name + ", " + what.name);
         work(Halo(MPI_COMM_WORLD, what.patterns, where.topology, route));
       }
@@ -381,7 +381,7 @@ TEST_P(ExchangeTest, MessagesMayArriveInTheTargetVector) {
   for (const NamedTopology& where : topologiesFor(size)) {
     for (const NamedPatterns& what : patternsFor(size, 5)) {
       for (const bool gaps : {false, true}) {
-        for (const RouteChoice route : {RouteChoice::standard, RouteChoice::threeStep}) {
+        for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
           const Halo halo(MPI_COMM_WORLD, what.patterns, where.topology, route, Pairing::byVolume, gaps);
           Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
           const auto a = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, -7)));

@@ -3,6 +3,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -19,7 +20,10 @@ namespace {
 
 using namespace KomvosTest;
 using Komvos::BadInput;
+using Komvos::ExchangeOptions;
 using Komvos::NodeAwareImport;
+using Komvos::NodeTopology;
+using Komvos::OnNodeHops;
 using Komvos::PlanMismatch;
 using Komvos::RouteChoice;
 using Import = Tpetra::Import<>;
@@ -40,16 +44,50 @@ const std::vector<std::size_t>& columnCounts() {
   return counts;
 }
 
-/// Calls work(maps, topology, route) for every kind of maps, topology and route.
-void onHalos(const TeuchosComm& comm,
-             const std::function<void(const MapPair&, const NamedTopology&, RouteChoice)>& work) {
+/// A halo along a route, and by what on the node.
+struct Method {
+  RouteChoice route;
+  OnNodeHops onNode;
+};
+
+/// The two routes everybody uses, and shared memory.
+std::vector<Method> someMethods(const NodeTopology&) {
+  return {{RouteChoice::standard, OnNodeHops::messages},
+          {RouteChoice::threeStep, OnNodeHops::messages},
+          {RouteChoice::threeStep, OnNodeHops::sharedMemory}};
+}
+
+/// Every route, by messages and some by shared memory.
+std::vector<Method> allMethods(const NodeTopology& topology) {
+  using Komvos::AxisFactors;
+  std::vector<Method> methods;
+  for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::twoStep, RouteChoice::threeStep,
+                                   RouteChoice::split, RouteChoice::axis}) {
+    methods.push_back({route, OnNodeHops::messages});
+  }
+  methods[3].route.splitValues = 3;
+  const std::vector<AxisFactors> grids = AxisFactors::all(topology.numRanks());
+  RouteChoice axis = RouteChoice::axis;
+  axis.factors = grids[grids.size() / 2];
+  methods.push_back({axis, OnNodeHops::sharedMemory});
+  methods.push_back({RouteChoice::standard, OnNodeHops::sharedMemory});
+  methods.push_back({RouteChoice::threeStep, OnNodeHops::sharedMemory});
+  methods.push_back({RouteChoice::sockets, OnNodeHops::messages});
+  return methods;
+}
+
+/// Calls work(maps, options) for every kind of maps, topology and method.
+void onHalos(const TeuchosComm& comm, std::vector<Method> (*methods)(const NodeTopology&),
+             const std::function<void(const MapPair&, const ExchangeOptions&)>& work) {
   unsigned seed = 0;
   for (const MapKind& kind : mapKinds()) {
     const MapPair maps = makeMaps(kind, ++seed, comm);
     for (const NamedTopology& where : topologiesFor(comm->getSize())) {
-      for (const RouteChoice route : {RouteChoice::standard, RouteChoice::threeStep}) {
-        SCOPED_TRACE(maps.name + ", " + where.name + (route == RouteChoice::standard ? ", standard" : ", three-step"));
-        work(maps, where, route);
+      for (const Method& method : methods(where.topology)) {
+        SCOPED_TRACE(maps.name + ", " + where.name + ", " + toString(method.route) + ", " + toString(method.onNode));
+        auto options = optionsFor(where, method.route, method.onNode);
+        options.sockets = std::make_shared<const NodeTopology>(halvesOf(where.topology));
+        work(maps, options);
       }
     }
   }
@@ -94,20 +132,23 @@ void checkSums(const NodeAwareImport<>& halo, const Transfer& transfer, std::siz
 
 TEST(NodeAwareImport, MovesWhatTpetrasImportMoves) {
   bool all[4] = {};  // same, permuted, remote, exported: seen together
-  onHalos(Tpetra::getDefaultComm(), [&](const MapPair& maps, const NamedTopology& where, RouteChoice route) {
+  std::size_t turn = 0;
+  onHalos(Tpetra::getDefaultComm(), allMethods, [&](const MapPair& maps, const ExchangeOptions& options) {
     const Import import(maps.owned, maps.overlapping);
-    const NodeAwareImport<> halo(import, optionsFor(where, route));
+    const NodeAwareImport<> halo(import, options);
     EXPECT_TRUE(halo.getOwnedMap()->isSameAs(*maps.owned));
     EXPECT_TRUE(halo.getOverlappingMap()->isSameAs(*maps.overlapping));
     EXPECT_EQ(static_cast<int>(import.getNumSameIDs()), halo.numSame());
     EXPECT_EQ(import.getNumRemoteIDs(), halo.plan().deliveries.size());
-    EXPECT_EQ(route == RouteChoice::standard ? "standard" : "three-step", halo.report().route);
+    EXPECT_EQ(0u, halo.report().route.find(toString(*options.route).substr(0, 4)));
+    EXPECT_EQ(halo.report().chosen.total.onNodeMessages > 0 ? *options.onNode : OnNodeHops::messages,
+              halo.report().onNode);
     if (import.getNumSameIDs() > 0 && import.getNumPermuteIDs() > 0) {
       all[0] = all[1] = true;
       all[2] = all[2] || import.getNumRemoteIDs() > 0;
       all[3] = all[3] || import.getNumExportIDs() > 0;
     }
-    const std::size_t columns = columnCounts()[(where.name.size() + maps.name.size()) % 4];
+    const std::size_t columns = columnCounts()[turn++ % 4];
     for (const std::size_t count : {std::size_t{1}, columns}) {
       checkCopies<double>(halo, import, count);
       checkSums<double>(halo, import, count);
@@ -118,10 +159,29 @@ TEST(NodeAwareImport, MovesWhatTpetrasImportMoves) {
   EXPECT_EQ(1, seen) << "no maps had same, permuted, remote and exported entries at once";
 }
 
+TEST(NodeAwareImport, MovesTheSameAlongTheAxesOfEveryGrid) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int size = comm->getSize();
+  const MapPair maps = makeMaps(mapKinds()[6], 3, comm);  // everybody needs everything
+  const Import import(maps.owned, maps.overlapping);
+  for (const int ppn : {2, 4}) {
+    const NamedTopology where{std::to_string(ppn) + " per node", NodeTopology::uniform(size, ppn)};
+    for (const auto& factors : Komvos::AxisFactors::all(size)) {
+      RouteChoice route = RouteChoice::axis;
+      route.factors = factors;
+      SCOPED_TRACE(where.name + ", " + toString(route));
+      const NodeAwareImport<> halo(import, optionsFor(where, route));
+      EXPECT_EQ(toString(route), halo.report().route);
+      checkCopies<double>(halo, import, 1);
+      checkSums<double>(halo, import, 1);
+    }
+  }
+}
+
 TEST(NodeAwareImport, MovesWhatTpetrasExportMoves) {
-  onHalos(Tpetra::getDefaultComm(), [&](const MapPair& maps, const NamedTopology& where, RouteChoice route) {
+  onHalos(Tpetra::getDefaultComm(), someMethods, [&](const MapPair& maps, const ExchangeOptions& options) {
     const Export exporter(maps.overlapping, maps.owned);
-    const NodeAwareImport<> halo(exporter, optionsFor(where, route));
+    const NodeAwareImport<> halo(exporter, options);
     EXPECT_TRUE(halo.getOwnedMap()->isSameAs(*maps.owned));
     EXPECT_TRUE(halo.getOverlappingMap()->isSameAs(*maps.overlapping));
     checkSums<double>(halo, exporter, 1);
@@ -131,9 +191,9 @@ TEST(NodeAwareImport, MovesWhatTpetrasExportMoves) {
 }
 
 TEST(NodeAwareImport, MovesWholeNumbers) {
-  onHalos(Tpetra::getDefaultComm(), [&](const MapPair& maps, const NamedTopology& where, RouteChoice route) {
+  onHalos(Tpetra::getDefaultComm(), someMethods, [&](const MapPair& maps, const ExchangeOptions& options) {
     const Import import(maps.owned, maps.overlapping);
-    const NodeAwareImport<> halo(import, optionsFor(where, route));
+    const NodeAwareImport<> halo(import, options);
     checkCopies<int>(halo, import, 2);
     checkSums<int>(halo, import, 2);
     checkCopies<GO>(halo, import, 1);
@@ -153,9 +213,9 @@ auto someColumns(MultiVector<Scalar>& wide) {
 }
 
 TEST(NodeAwareImport, TakesScatteredAndConsecutiveColumnsOfLargerVectors) {
-  onHalos(Tpetra::getDefaultComm(), [&](const MapPair& maps, const NamedTopology& where, RouteChoice route) {
+  onHalos(Tpetra::getDefaultComm(), someMethods, [&](const MapPair& maps, const ExchangeOptions& options) {
     const Import import(maps.owned, maps.overlapping);
-    const NodeAwareImport<> halo(import, optionsFor(where, route));
+    const NodeAwareImport<> halo(import, options);
     MultiVector<double> owned(maps.owned, 7);
     fill(owned, 5);
     Twins<double> wide(maps.overlapping, 7, 6);
@@ -195,9 +255,9 @@ TEST(NodeAwareImport, WorksOnPartsOfTheWorld) {
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
   {
     const TeuchosComm comm = rcp(new Teuchos::MpiComm<int>(half));
-    onHalos(comm, [&](const MapPair& maps, const NamedTopology& where, RouteChoice route) {
+    onHalos(comm, someMethods, [&](const MapPair& maps, const ExchangeOptions& options) {
       const Import import(maps.owned, maps.overlapping);
-      const NodeAwareImport<> halo(import, optionsFor(where, route));
+      const NodeAwareImport<> halo(import, options);
       checkCopies<double>(halo, import, 2);
       checkSums<double>(halo, import, 1);
     });
@@ -205,14 +265,23 @@ TEST(NodeAwareImport, WorksOnPartsOfTheWorld) {
   MPI_Comm_free(&half);
 }
 
+/// Nothing is decided but the nodes.
+ExchangeOptions choiceOf(const NamedTopology& where) {
+  ExchangeOptions options;
+  options.topology = std::make_shared<const NodeTopology>(where.topology);
+  return options;
+}
+
 TEST(NodeAwareImport, ChoosesARouteByMeasuringAndMovesTheSame) {
   const auto comm = Tpetra::getDefaultComm();
   const MapPair maps = makeMaps(mapKinds()[1], 9, comm);
   const Import import(maps.owned, maps.overlapping);
   for (const NamedTopology& where : topologiesFor(comm->getSize())) {
-    const NodeAwareImport<> halo(import, optionsFor(where, RouteChoice::automatic));
-    EXPECT_TRUE(halo.report().route == "standard" || halo.report().route == "three-step") << halo.report().route;
-    EXPECT_EQ(halo.report().standard.total.interNodeMessages > 0, halo.report().standardSeconds > 0);
+    const NodeAwareImport<> halo(import, choiceOf(where));
+    EXPECT_EQ(halo.report().candidates.size() > 1, halo.report().standardSeconds > 0);
+    const auto& all = halo.report().candidates;
+    EXPECT_EQ(1, std::count_if(all.begin(), all.end(), [](const auto& one) { return one.dropped.empty(); }));
+    EXPECT_FALSE(describe(halo.report()).empty());
     checkCopies<double>(halo, import, 1);
   }
 }
@@ -242,7 +311,7 @@ TEST(NodeAwareImportMisuse, AVectorOverAnotherMapOnOneRankIsAnErrorAndNobodyWait
   longer.push_back(100000 + rank);
   const auto wrongOwned = makeMap(longer, comm);
   for (const NamedTopology& where : topologiesFor(comm->getSize())) {
-    for (const RouteChoice route : {RouteChoice::standard, RouteChoice::threeStep}) {
+    for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
       const NodeAwareImport<> halo(import, optionsFor(where, route));
       for (int guilty = 0; guilty < comm->getSize(); ++guilty) {
         MultiVector<double> source(rank == guilty ? wrongOwned : maps.owned, 2);

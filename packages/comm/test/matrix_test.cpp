@@ -25,7 +25,7 @@ template <class Work>
 void onMatrices(const Work& work, const TeuchosComm& comm = Tpetra::getDefaultComm()) {
   for (const NamedMatrix& one : matricesOn(comm)) {
     for (const NamedTopology& where : topologiesFor(comm->getSize())) {
-      for (const RouteChoice route : {RouteChoice::standard, RouteChoice::threeStep}) {
+      for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
         SCOPED_TRACE(one.name + ", " + where.name + (route == RouteChoice::standard ? ", standard" : ", three-step"));
         const NodeAwareCrsMatrix<> nodeAware(*one.matrix, optionsFor(where, route));
         work(*one.matrix, nodeAware);
