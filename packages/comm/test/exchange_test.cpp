@@ -268,6 +268,33 @@ TEST(Exchange, WorksWithEveryPairing) {
   }
 }
 
+TEST(Exchange, WorksOnEveryRoute) {
+  const int size = sizeOf(MPI_COMM_WORLD);
+  MpiTransport transport(Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD));
+  for (const NamedTopology& where : topologiesFor(size)) {
+    const NodeTopology sockets = socketsOf(where.topology, 2);
+    for (const NamedPatterns& what : patternsFor(size, 31)) {
+      for (const RouteSpec& spec : routesFor(size)) {
+        SCOPED_TRACE(where.name + ", " + what.name);
+        Halo halo(MPI_COMM_WORLD, what.patterns, where.topology, RouteChoice::standard);
+        const auto route = makeRoute(spec, where.topology, &sockets, Pairing::byVolume);
+        halo.plan =
+            std::make_shared<const ExchangePlan>(buildPlans(transport, where.topology, *route, {halo.mine()}).front());
+        Exchange<double, Device> exchange(halo.comm, halo.plan);
+        checkForward(halo, exchange, 2, 5);
+        checkReverse(halo, exchange, 2);
+        checkForward(halo, exchange, 1, 6);
+        checkReverse(halo, exchange, 1);
+        const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, -7)));
+        exchange.begin(Space(), toDevice(halo.owned<double>(1, 7)), ghosts);
+        exchange.finishOnNode(Space(), ghosts);
+        exchange.end(Space(), ghosts);
+        EXPECT_EQ(halo.filled<double>(1, 7, -7), get(ghosts)) << halo.name();
+      }
+    }
+  }
+}
+
 TEST(Exchange, ReverseGivesTheSameBitsWhateverArrivesFirst) {
   const int size = sizeOf(MPI_COMM_WORLD);
   for (const NamedTopology& where : topologiesFor(size)) {
