@@ -16,6 +16,8 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_HaloPlanner.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_RouteSpec.hpp"
 #include "plan_simulation.hpp"
 #include "test_patterns.hpp"
 
@@ -26,9 +28,11 @@ using Komvos::Combine;
 using Komvos::Exchange;
 using Komvos::ExchangeOptions;
 using Komvos::InMemoryTransport;
+using Komvos::MpiTransport;
 using Komvos::Pairing;
 using Komvos::PlanMismatch;
 using Komvos::RouteChoice;
+using Komvos::RouteSpec;
 using Device = Tpetra::Details::DefaultTypes::node_type::device_type;
 using Space = Device::execution_space;
 
