@@ -103,7 +103,7 @@ NodeTopology NodeTopology::detect(MPI_Comm comm) {
 
 NodeTopology NodeTopology::detectSockets(MPI_Comm comm) {
   MPI_Comm node = nodeOfThisRank(comm);
-  const int mine = Impl::socketOfThisProcess();
+  const int mine = Impl::socketOfThisThread();
   int lowest = mine;
   int rank = 0;
   mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, node), "MPI_Allreduce");

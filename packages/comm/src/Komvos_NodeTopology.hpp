@@ -21,9 +21,9 @@ class NodeTopology {
   /// Asks MPI which ranks can share memory. \note Collective on `comm`.
   static NodeTopology detect(MPI_Comm comm);
 
-  /// Asks the system which socket each process is bound to; sockets are numbered as nodes are. A socket is a package,
-  /// or a NUMA node where a machine has one package only. Where a process of a node is bound to several sockets, or to
-  /// none, the whole node counts as one.
+  /// Asks hwloc which socket the calling thread of each rank is bound to; sockets are numbered as nodes are. A socket
+  /// is a package, or a NUMA node where a machine has one package only. Where one rank of a node is free to run on
+  /// several sockets, the whole node counts as one.
   /// \note Collective on `comm`.
   static NodeTopology detectSockets(MPI_Comm comm);
 

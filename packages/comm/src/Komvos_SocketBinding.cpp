@@ -20,7 +20,7 @@ using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
 
 }  // namespace
 
-int socketOfThisProcess() {
+int socketOfThisThread() {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) {
     return -1;
@@ -29,7 +29,7 @@ int socketOfThisProcess() {
   const Bitmap bound(hwloc_bitmap_alloc());
   // With what this process may not use, so that all processes of a node number sockets alike.
   hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-  if (hwloc_topology_load(raw) != 0 || hwloc_get_cpubind(raw, bound.get(), HWLOC_CPUBIND_PROCESS) != 0) {
+  if (hwloc_topology_load(raw) != 0 || hwloc_get_cpubind(raw, bound.get(), HWLOC_CPUBIND_THREAD) != 0) {
     return -1;
   }
   const bool severalPackages = hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_PACKAGE) > 1;

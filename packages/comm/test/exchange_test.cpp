@@ -16,6 +16,8 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_HaloPlanner.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_RouteChoice.hpp"
 #include "plan_simulation.hpp"
 #include "test_patterns.hpp"
 
@@ -26,9 +28,11 @@ using Komvos::Combine;
 using Komvos::Exchange;
 using Komvos::ExchangeOptions;
 using Komvos::InMemoryTransport;
+using Komvos::MpiTransport;
 using Komvos::OnNodeHops;
 using Komvos::Pairing;
 using Komvos::PlanMismatch;
+using Komvos::RouteChoice;
 using Komvos::RouteChoice;
 using Device = Tpetra::Details::DefaultTypes::node_type::device_type;
 using Space = Device::execution_space;
@@ -282,6 +286,33 @@ TEST_P(ExchangeTest, WorksWithEveryPairing) {
       Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
       checkForward(halo, exchange, 2, 5);
       checkReverse(halo, exchange, 2);
+    }
+  }
+}
+
+TEST_P(ExchangeTest, WorksOnEveryRoute) {
+  const int size = sizeOf(MPI_COMM_WORLD);
+  MpiTransport transport(Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD));
+  for (const NamedTopology& where : topologiesFor(size)) {
+    const NodeTopology sockets = socketsOf(where.topology, 2);
+    for (const NamedPatterns& what : patternsFor(size, 31)) {
+      for (const RouteChoice& spec : routesFor(size)) {
+        SCOPED_TRACE(where.name + ", " + what.name);
+        Halo halo(MPI_COMM_WORLD, what.patterns, where.topology, RouteChoice::standard);
+        const auto route = makeRoute(spec, where.topology, Pairing::byVolume, &sockets);
+        halo.plan =
+            std::make_shared<const ExchangePlan>(buildPlans(transport, where.topology, *route, {halo.mine()}).front());
+        Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
+        checkForward(halo, exchange, 2, 5);
+        checkReverse(halo, exchange, 2);
+        checkForward(halo, exchange, 1, 6);
+        checkReverse(halo, exchange, 1);
+        const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, -7)));
+        exchange.begin(Space(), toDevice(halo.owned<double>(1, 7)), ghosts);
+        exchange.finishOnNode(Space(), ghosts);
+        exchange.end(Space(), ghosts);
+        EXPECT_EQ(halo.filled<double>(1, 7, -7), get(ghosts)) << halo.name();
+      }
     }
   }
 }

@@ -86,7 +86,7 @@ void onHalos(const TeuchosComm& comm, std::vector<Method> (*methods)(const NodeT
       for (const Method& method : methods(where.topology)) {
         SCOPED_TRACE(maps.name + ", " + where.name + ", " + toString(method.route) + ", " + toString(method.onNode));
         auto options = optionsFor(where, method.route, method.onNode);
-        options.sockets = std::make_shared<const NodeTopology>(halvesOf(where.topology));
+        options.sockets = std::make_shared<const NodeTopology>(socketsOf(where.topology, 2));
         work(maps, options);
       }
     }

@@ -68,6 +68,26 @@ TEST(MpiPlans, EqualThePlansBuiltInMemory) {
   }
 }
 
+TEST(MpiPlans, OfEveryRouteEqualThePlansBuiltInMemory) {
+  const int rank = worldRank();
+  const int size = worldSize();
+  MpiTransport transport(Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD));
+  for (const NamedTopology& where : topologiesFor(size)) {
+    const NodeTopology sockets = socketsOf(where.topology, 2);
+    for (const NamedPatterns& what : patternsFor(size, 60 + size)) {
+      for (const Komvos::RouteChoice& spec : routesFor(size)) {
+        SCOPED_TRACE(where.name + ", " + what.name + ", " + toString(spec));
+        InMemoryTransport memory(size);
+        const auto alone = makeRoute(spec, where.topology, Pairing::byVolume, &sockets);
+        const auto plans = buildPlans(memory, where.topology, *alone, what.patterns);
+        const auto together = makeRoute(spec, where.topology, Pairing::byVolume, &sockets);
+        const auto mine = buildPlans(transport, where.topology, *together, {what.patterns[rank]});
+        EXPECT_EQ(describe(plans[rank]), describe(mine.front()));
+      }
+    }
+  }
+}
+
 /// Candidates between which there was a choice.
 long wished(const Komvos::HaloReport& report) {
   return std::count_if(report.candidates.begin(), report.candidates.end(),

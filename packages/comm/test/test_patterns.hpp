@@ -10,6 +10,7 @@
 #include "Komvos_NodePairing.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_Pattern.hpp"
+#include "Komvos_RouteChoice.hpp"
 
 namespace KomvosTest {
 
@@ -59,10 +60,32 @@ inline std::vector<NamedTopology> topologiesFor(int numRanks) {
   }
   list.push_back({"round robin", NodeTopology::fromMap(node)});
   for (int rank = 0; rank < numRanks; ++rank) {
-    node[rank] = 9 - 3 * (rank / 3);  // labels with gaps, falling
+    node[rank] = 3 * ((numRanks - 1) / 3 - rank / 3);  // labels with gaps, falling
   }
   Random(static_cast<unsigned>(numRanks)).shuffle(node);
   list.push_back({"shuffled", NodeTopology::fromMap(node)});
+  return list;
+}
+
+/// Up to `perNode` sockets on each node: blocks of neighbours, or dealt out in turn. The last may be small.
+inline Komvos::NodeTopology socketsOf(const Komvos::NodeTopology& nodes, int perNode, bool blocks = true) {
+  std::vector<int> socket(nodes.numRanks());
+  for (int rank = 0; rank < nodes.numRanks(); ++rank) {
+    const int local = nodes.localRankOf(rank);
+    const int ranksEach = (nodes.numRanksOn(nodes.nodeOf(rank)) + perNode - 1) / perNode;
+    socket[rank] = nodes.nodeOf(rank) * perNode + (blocks ? local / ranksEach : local % perNode);
+  }
+  return Komvos::NodeTopology::fromMap(socket);
+}
+
+/// Every kind of route but auto, and the numbers that make them differ on small halos.
+inline std::vector<Komvos::RouteChoice> routesFor(int numRanks) {
+  std::vector<Komvos::RouteChoice> list;
+  for (const char* text : {"standard", "two-step", "three-step", "split", "split:1", "split:5", "axis", "sockets"}) {
+    list.push_back(Komvos::parseRoute(text));
+  }
+  const auto grids = Komvos::AxisFactors::all(numRanks);
+  list.push_back(Komvos::parseRoute("axis:" + grids[grids.size() / 2].text()));
   return list;
 }
 

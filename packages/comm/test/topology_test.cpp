@@ -1,6 +1,7 @@
 // Which ranks share a node: numbering, memory, text forms, and what MPI says.
 #include <gtest/gtest.h>
 #include <mpi.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -187,6 +188,102 @@ std::vector<int> lowestPartners(MPI_Comm comm) {
   std::vector<int> all(size);
   MPI_Allgather(&lowest, 1, MPI_INT, all.data(), 1, MPI_INT, comm);
   return all;
+}
+
+/// The label of each rank of MPI_COMM_WORLD, gathered.
+std::vector<int> labelsOfAll(int mine) {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::vector<int> all(size);
+  MPI_Allgather(&mine, 1, MPI_INT, all.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  return all;
+}
+
+/// Lets hwloc see a machine of two processors, of which this thread may use what it binds itself to.
+class TwoProcessors {
+ public:
+  TwoProcessors() {
+    sched_getaffinity(0, sizeof(before_), &before_);
+    for (int cpu = 0; cpu < CPU_SETSIZE && cpus_.size() < 2; ++cpu) {
+      if (CPU_ISSET(cpu, &before_)) {
+        cpus_.push_back(cpu);
+      }
+    }
+  }
+  ~TwoProcessors() {
+    sched_setaffinity(0, sizeof(before_), &before_);
+    unsetenv("HWLOC_SYNTHETIC");
+    unsetenv("HWLOC_THISSYSTEM");
+  }
+  bool available() const { return cpus_.size() == 2; }
+
+  /// \param above what stands above the two processors, as in "package:2"
+  void describe(const std::string& above) const {
+    const std::string indexes = std::to_string(cpus_[0]) + "," + std::to_string(cpus_[1]);
+    setenv("HWLOC_SYNTHETIC", (above + " pu:1(indexes=" + indexes + ")").c_str(), 1);
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+  }
+
+  void bindTo(bool first, bool second) const {
+    cpu_set_t cpus;
+    CPU_ZERO(&cpus);
+    for (const int i : {0, 1}) {
+      if (i == 0 ? first : second) {
+        CPU_SET(cpus_[i], &cpus);
+      }
+    }
+    ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
+  }
+
+ private:
+  cpu_set_t before_;
+  std::vector<int> cpus_;
+};
+
+TEST(NodeTopologyDetect, SocketsAreWhereProcessesAreBound) {
+  TwoProcessors machine;
+  int everywhere = machine.available() ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &everywhere, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (everywhere == 0) {
+    GTEST_SKIP() << "needs two processors";
+  }
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::vector<int> nodes = lowestPartners(MPI_COMM_WORLD);
+  const bool odd = rank % 2 == 1;
+  for (const char* above : {"package:2", "package:1 numa:2", "package:2 numa:1"}) {
+    SCOPED_TRACE(above);
+    machine.describe(above);
+    machine.bindTo(!odd, odd);
+    // Numbered by lowest rank: even ranks come first.
+    const std::vector<int> sockets = labelsOfAll(nodes[rank] + (odd ? 1 : 0));
+    expectIs(NodeTopology::detectSockets(MPI_COMM_WORLD), sockets);
+    machine.bindTo(true, false);
+    expectIs(NodeTopology::detectSockets(MPI_COMM_WORLD), nodes);
+    machine.bindTo(!odd || rank == 1, odd);  // rank 1 may run on both
+    expectIs(NodeTopology::detectSockets(MPI_COMM_WORLD), nodes);
+    machine.bindTo(true, true);
+    expectIs(NodeTopology::detectSockets(MPI_COMM_WORLD), nodes);
+  }
+  machine.describe("package:1 numa:1 core:2");
+  machine.bindTo(!odd, odd);
+  expectIs(NodeTopology::detectSockets(MPI_COMM_WORLD), nodes);
+}
+
+TEST(NodeTopologyDetect, SocketsOfThisMachineStayInsideNodes) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  for (const MPI_Comm comm : {MPI_COMM_WORLD, half}) {
+    const NodeTopology nodes = NodeTopology::detect(comm);
+    const NodeTopology sockets = NodeTopology::detectSockets(comm);
+    ASSERT_EQ(nodes.numRanks(), sockets.numRanks());
+    for (int r = 0; r < sockets.numRanks(); ++r) {
+      EXPECT_TRUE(nodes.sameNode(r, sockets.leaderOf(sockets.nodeOf(r)))) << "rank " << r;
+    }
+  }
+  MPI_Comm_free(&half);
 }
 
 TEST(NodeTopologyDetect, FindsTheRanksThatShareMemoryOnAnyCommunicator) {
