@@ -7,6 +7,6 @@ write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/KomvosConfigVersio
 
 install(EXPORT KomvosTargets NAMESPACE Komvos:: DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfigVersion.cmake"
-              cmake/FindKomvosTrilinos.cmake cmake/FindKomvosKLU.cmake
+              cmake/FindKomvosTrilinos.cmake cmake/FindKomvosHwloc.cmake cmake/FindKomvosKLU.cmake
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_SocketBinding.hpp"
 
 namespace Komvos {
 
@@ -80,14 +81,48 @@ NodeTopology NodeTopology::fromRuns(int numRanks, std::vector<Run> runs) {
   return topology;
 }
 
+namespace {
+
+/// The ranks of `comm` that can share memory with this one. To be freed.
+MPI_Comm nodeOfThisRank(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm node = MPI_COMM_NULL;
+  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  mpiCheck(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
+  return node;
+}
+
+}  // namespace
+
 NodeTopology NodeTopology::detect(MPI_Comm comm) {
+  MPI_Comm node = nodeOfThisRank(comm);
+  NodeTopology topology = gather(comm, node);
+  MPI_Comm_free(&node);
+  return topology;
+}
+
+NodeTopology NodeTopology::detectSockets(MPI_Comm comm) {
+  MPI_Comm node = nodeOfThisRank(comm);
+  const int mine = Impl::socketOfThisProcess();
+  int lowest = mine;
+  int rank = 0;
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, node), "MPI_Allreduce");
+  mpiCheck(MPI_Comm_rank(node, &rank), "MPI_Comm_rank");
+  MPI_Comm socket = MPI_COMM_NULL;
+  mpiCheck(MPI_Comm_split(node, lowest < 0 ? 0 : mine, rank, &socket), "MPI_Comm_split");
+  NodeTopology topology = gather(comm, socket);
+  MPI_Comm_free(&socket);
+  MPI_Comm_free(&node);
+  return topology;
+}
+
+/// Tells all ranks of `comm` which of them share a `node`; the ranks of both are in the same order.
+NodeTopology NodeTopology::gather(MPI_Comm comm, MPI_Comm node) {
   int rank = 0;
   int size = 0;
   mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   mpiCheck(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-  MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm leaders = MPI_COMM_NULL;
-  mpiCheck(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node), "MPI_Comm_split_type");
   int local = 0;
   int ranksHere = 0;
   mpiCheck(MPI_Comm_rank(node, &local), "MPI_Comm_rank");
@@ -128,7 +163,6 @@ NodeTopology NodeTopology::detect(MPI_Comm comm) {
   if (leaders != MPI_COMM_NULL) {
     MPI_Comm_free(&leaders);
   }
-  MPI_Comm_free(&node);
 
   std::vector<Run> runs;
   for (int i = 0; i < total; i += 4) {

@@ -21,6 +21,12 @@ class NodeTopology {
   /// Asks MPI which ranks can share memory. \note Collective on `comm`.
   static NodeTopology detect(MPI_Comm comm);
 
+  /// Asks the system which socket each process is bound to; sockets are numbered as nodes are. A socket is a package,
+  /// or a NUMA node where a machine has one package only. Where a process of a node is bound to several sockets, or to
+  /// none, the whole node counts as one.
+  /// \note Collective on `comm`.
+  static NodeTopology detectSockets(MPI_Comm comm);
+
   /// `ranksPerNode` consecutive ranks on each node; the last node takes what is left.
   /// \throws BadInput unless both numbers are at least 1.
   static NodeTopology uniform(int numRanks, int ranksPerNode);
@@ -60,6 +66,7 @@ class NodeTopology {
   };
 
   NodeTopology() = default;
+  static NodeTopology gather(MPI_Comm comm, MPI_Comm node);
   static NodeTopology fromRuns(int numRanks, std::vector<Run> runsByRank);
   const Run& runOf(int rank) const;
   void checkRank(int rank) const;

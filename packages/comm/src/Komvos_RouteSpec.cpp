@@ -1,0 +1,114 @@
+#include "Komvos_RouteSpec.hpp"
+
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_SocketRoute.hpp"
+#include "Komvos_ThreeStepRoute.hpp"
+#include "Komvos_TwoStepRoute.hpp"
+
+namespace Komvos {
+
+namespace {
+
+using Kind = RouteSpec::Kind;
+
+constexpr std::pair<Kind, const char*> kindNames[] = {
+    {Kind::standard, "standard"}, {Kind::twoStep, "two-step"}, {Kind::threeStep, "three-step"}, {Kind::split, "split"},
+    {Kind::axis, "axis"},         {Kind::sockets, "sockets"},  {Kind::automatic, "auto"}};
+
+[[noreturn]] void refuse(const std::string& text) {
+  throw BadInput("route '" + text +
+                 "' is not one of standard, two-step, three-step, split, split:V, axis, axis:C,X,Y,Z, sockets, auto "
+                 "(V, C, X, Y, Z positive numbers)");
+}
+
+/// "3,4" as {3, 4}; empty if that is not all there is, or a number is not positive.
+std::vector<int> positiveNumbers(const std::string& text) {
+  std::vector<int> numbers;
+  const char* next = text.data();
+  const char* const end = next + text.size();
+  while (true) {
+    int number = 0;
+    const auto [after, code] = std::from_chars(next, end, number);
+    if (code != std::errc() || number < 1 || (after != end && *after != ',')) {
+      return {};
+    }
+    numbers.push_back(number);
+    if (after == end) {
+      return numbers;
+    }
+    next = after + 1;
+  }
+}
+
+}  // namespace
+
+RouteSpec parseRouteSpec(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  for (const auto& [kind, kindName] : kindNames) {
+    if (name != kindName) {
+      continue;
+    }
+    RouteSpec spec;
+    spec.kind = kind;
+    if (colon == std::string::npos) {
+      return spec;
+    }
+    const std::vector<int> numbers = positiveNumbers(text.substr(colon + 1));
+    if (kind == Kind::axis && numbers.size() == 4) {
+      spec.axis = AxisFactors{numbers[0], numbers[1], numbers[2], numbers[3]};
+      return spec;
+    }
+    if (kind == Kind::split && numbers.size() == 1) {
+      spec.splitValues = numbers[0];
+      return spec;
+    }
+  }
+  refuse(text);
+}
+
+std::string toString(const RouteSpec& spec) {
+  std::string text;
+  for (const auto& [kind, kindName] : kindNames) {
+    if (kind == spec.kind) {
+      text = kindName;
+    }
+  }
+  if (spec.kind == Kind::axis && spec.axis) {
+    text += ":" + spec.axis->text();
+  }
+  if (spec.kind == Kind::split && spec.splitValues != SplitRoute::defaultSplitValues) {
+    text += ":" + std::to_string(spec.splitValues);
+  }
+  return text;
+}
+
+std::unique_ptr<Route> makeRoute(const RouteSpec& spec, const NodeTopology& nodes, const NodeTopology* sockets,
+                                 Pairing pairing) {
+  switch (spec.kind) {
+    case Kind::standard:
+      return std::make_unique<StandardRoute>();
+    case Kind::twoStep:
+      return std::make_unique<TwoStepRoute>(nodes);
+    case Kind::threeStep:
+      return std::make_unique<ThreeStepRoute>(nodes, pairing);
+    case Kind::split:
+      return std::make_unique<SplitRoute>(nodes, pairing, spec.splitValues);
+    case Kind::axis:
+      return std::make_unique<AxisRoute>(spec.axis.value_or(AxisFactors::fitting(nodes)), nodes.numRanks());
+    case Kind::sockets:
+      if (sockets == nullptr) {
+        throw BadInput("route sockets: nothing says which ranks share a socket");
+      }
+      return std::make_unique<SocketRoute>(nodes, *sockets, pairing);
+    case Kind::automatic:
+      break;
+  }
+  throw BadInput("route auto stands for a choice among routes, it is none itself");
+}
+
+}  // namespace Komvos
