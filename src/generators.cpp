@@ -224,8 +224,7 @@ std::string checkSize(const ProblemOptions& options, int ranks) {
     rows *= static_cast<double>(n);
   }
   if (rows / ranks > std::numeric_limits<DefaultLocalOrdinal>::max() || rows > 9e18) {
-    return "the problem has about " + std::to_string(rows) + " rows, too many for " + std::to_string(ranks) +
-           " ranks";
+    return "the problem has about " + std::to_string(rows) + " rows, too many for " + std::to_string(ranks) + " ranks";
   }
   if (options.problem == "elasticity3d" && *std::min_element(options.size.begin() + 1, options.size.end()) < 2) {
     return "elasticity3d needs at least 2 points in y and z";

@@ -48,7 +48,8 @@ class Bisection {
     }
     const int d = longestSide(first, last);
     const int half = numParts / 2;
-    const std::size_t middle = first + (last - first) * static_cast<std::size_t>(half) / static_cast<std::size_t>(numParts);
+    const std::size_t middle =
+        first + (last - first) * static_cast<std::size_t>(half) / static_cast<std::size_t>(numParts);
     const auto begin = order_.begin();
     std::nth_element(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(middle),
                      begin + static_cast<std::ptrdiff_t>(last), [&](int a, int b) {
@@ -87,9 +88,9 @@ std::vector<int> nodeOwners(const Problem& problem, const std::string& kind, int
   const std::int64_t share = nodes / numRanks;
   const std::int64_t more = nodes % numRanks;  // ranks with one node more, the first ones
   for (std::int64_t node = 0; node < nodes; ++node) {
-    const std::int64_t rank = kind == "strided"              ? node % numRanks
+    const std::int64_t rank = kind == "strided"           ? node % numRanks
                               : node < more * (share + 1) ? node / (share + 1)
-                                                             : more + (node - more * (share + 1)) / share;
+                                                          : more + (node - more * (share + 1)) / share;
     owners[node] = static_cast<int>(rank);
   }
   return owners;
@@ -125,8 +126,8 @@ std::vector<int> coarseOwners(const Matrix& prolongator, const std::vector<int>&
   }
   std::vector<int> owners;
   for (const auto& ranks : weight) {
-    const auto heaviest = std::max_element(ranks.begin(), ranks.end(),
-                                           [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto heaviest =
+        std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     owners.insert(owners.end(), rowsPerAggregate, heaviest == ranks.end() ? 0 : heaviest->first);
   }
   return owners;

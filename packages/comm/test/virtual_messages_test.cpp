@@ -3,13 +3,15 @@
 
 #include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_ExchangePlan.hpp"
-#include "Komvos_ThreeStepRoute.hpp"
+#include "Komvos_ReplayTrace.hpp"
+#include "Komvos_RouteSpec.hpp"
 #include "Komvos_Transport.hpp"
 #include "Komvos_VirtualHalo.hpp"
 #include "Komvos_VirtualMessages.hpp"
@@ -44,10 +46,16 @@ VirtualHalo haloOf(const Needs& needs) {
 }
 
 std::vector<std::unique_ptr<Route>> allRoutes(const NodeTopology& topology) {
+  std::vector<int> socket;  // two on each node, where it has two ranks
+  for (int rank = 0; rank < topology.numRanks(); ++rank) {
+    socket.push_back(2 * topology.nodeOf(rank) + topology.localRankOf(rank) % 2);
+  }
+  const NodeTopology sockets = NodeTopology::fromMap(socket);
   std::vector<std::unique_ptr<Route>> routes;
-  routes.push_back(std::make_unique<Komvos::StandardRoute>());
-  for (const Komvos::Pairing pairing : allPairings()) {
-    routes.push_back(std::make_unique<Komvos::ThreeStepRoute>(topology, pairing));
+  for (const char* const text : {"standard", "two-step", "three-step", "split:2", "axis", "sockets"}) {
+    for (const Komvos::Pairing pairing : allPairings()) {
+      routes.push_back(makeRoute(Komvos::parseRouteSpec(text), topology, &sockets, pairing));
+    }
   }
   return routes;
 }
@@ -199,6 +207,23 @@ TEST(VirtualMessages, ARouteThatLosesValuesIsFound) {
   const VirtualHalo halo = haloOf(allToAll(3, 1));
   EXPECT_THROW(visitMessages(halo, Lost(1), [](const VirtualMessage&) {}), Komvos::Error);
   EXPECT_THROW(visitMessages(halo, Lost(2), [](const VirtualMessage&) {}), Komvos::Error);
+}
+
+TEST(ReplayTrace, NamesActiveRanksAndTheirNodes) {
+  // Ranks 0, 1 | 2, 3 | 4, 5; rank 0 and 3 have nothing to do.
+  const std::vector<VirtualMessage> messages{{0, 1, 2, 3}, {1, 2, 5, 3}, {1, 2, 1, 1}, {0, 4, 2, 2}};
+  const Komvos::ReplayTrace trace(NodeTopology::uniform(6, 2), messages, 8);
+  EXPECT_EQ(trace.numActive(), 4);
+  std::ostringstream actions;
+  trace.writeActions(actions);
+  EXPECT_EQ(actions.str(),
+            "0 init\n0 isend 1 0 24\n0 waitall\n0 irecv 1 1 8\n0 waitall\n0 finalize\n"
+            "1 init\n1 irecv 0 0 24\n1 irecv 2 0 16\n1 waitall\n1 isend 0 1 8\n1 isend 3 1 24\n1 waitall\n1 finalize\n"
+            "2 init\n2 isend 1 0 16\n2 waitall\n2 finalize\n"
+            "3 init\n3 irecv 1 1 24\n3 waitall\n3 finalize\n");
+  std::ostringstream hosts;
+  trace.writeHosts(hosts);
+  EXPECT_EQ(hosts.str(), "n0\nn1\nn2\nn2\n");
 }
 
 }  // namespace
