@@ -1,0 +1,162 @@
+#include "Komvos_MachineModel.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "Komvos_Error.hpp"
+
+namespace Komvos {
+
+namespace {
+
+/// What the ranks of a node send off it in one stage by one protocol.
+struct NodeLoad {
+  int senders = 0;
+  long bytes = 0;
+};
+using NodeLoads = std::array<NodeLoad, numProtocols>;
+
+double onNodeTime(const OnNodeModel& model, const StageLoad& load) {
+  double time = 0;
+  for (int p = 0; p < numProtocols; ++p) {
+    const Load& l = load.onNode[p];
+    time += l.messages * model.parameters[p].latency + l.bytes / model.parameters[p].rate;
+  }
+  return time;
+}
+
+/// \param node for each protocol, all senders of the node and their bytes, this rank's included
+double offNodeTime(const OffNodeModel& model, const StageLoad& load, const NodeLoads& node) {
+  double time = 0;
+  for (int p = 0; p < numProtocols; ++p) {
+    const Load& l = load.offNode[p];
+    if (l.messages > 0) {
+      const OffNodeModel::Parameters& parameters = model.parameters[p];
+      const double together = node[p].bytes / model.jointRate(static_cast<Protocol>(p), node[p].senders);
+      time += l.messages * parameters.latency + std::max(l.bytes / parameters.rate, together);
+    }
+  }
+  return time;
+}
+
+double timeOf(const MachineModel& machine, const StageLoad& load, const NodeLoads& node) {
+  return onNodeTime(machine.onNode, load) + (machine.offNode ? offNodeTime(*machine.offNode, load, node) : 0.0);
+}
+
+}  // namespace
+
+Protocol ProtocolLimits::of(long bytes) const {
+  return bytes <= shortMax ? Protocol::shortMessage : bytes <= eagerMax ? Protocol::eager : Protocol::rendezvous;
+}
+
+double OnNodeModel::time(long bytes) const {
+  const Parameters& p = of(limits.of(bytes));
+  return p.latency + bytes / p.rate;
+}
+
+double OffNodeModel::jointRate(Protocol protocol, int senders) const {
+  const Parameters& p = of(protocol);
+  const int further = std::min(senders, measuredSenders) - 1;
+  return std::min(p.nodeRate, p.rate + further * p.addedRate);
+}
+
+double OffNodeModel::time(long bytes) const { return time(bytes, 1); }
+
+double OffNodeModel::time(long bytes, int senders) const {
+  const Protocol protocol = limits.of(bytes);
+  return of(protocol).latency + static_cast<double>(senders) * bytes / jointRate(protocol, senders);
+}
+
+const OffNodeModel& MachineModel::needOffNode() const {
+  if (!offNode) {
+    throw BadInput("machine '" + name + "' was calibrated on one node: it does not know messages between nodes");
+  }
+  return *offNode;
+}
+
+MachineModel blueWaters() {
+  const ProtocolLimits limits{512, 8192};
+  OffNodeModel offNode{limits, {}, 16};
+  offNode.parameters = {{{4.0e-6, 6.3e8, -1.8e7}, {1.1e-5, 1.7e9, 6.2e7}, {2.0e-5, 3.6e9, 6.1e8, 5.5e9}}};
+  MachineModel machine;
+  machine.name = "blue-waters";
+  machine.host = "Blue Waters, Cray XE, 16 cores a node, Gemini network";
+  machine.onNode = {limits, {{{1.3e-6, 4.2e8}, {1.6e-6, 7.4e8}, {4.2e-6, 3.1e9}}}};
+  machine.offNode = offNode;
+  return machine;
+}
+
+void StageLoad::add(const MachineModel& machine, bool isOnNode, long bytes) {
+  const Protocol protocol = (isOnNode ? machine.onNode.limits : machine.needOffNode().limits).of(bytes);
+  Load& load = (isOnNode ? onNode : offNode)[static_cast<int>(protocol)];
+  load.messages += 1;
+  load.bytes += bytes;
+}
+
+std::vector<StageLoad> stageLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue) {
+  std::vector<StageLoad> loads(plan.numStages);
+  for (const PlanMessage& send : plan.sends) {
+    loads[send.stage].add(machine, send.onNode, static_cast<long>(send.count) * bytesPerValue);
+  }
+  return loads;
+}
+
+double modelledTime(const MachineModel& machine, const ExchangePlan& plan, int senders, int bytesPerValue) {
+  double time = 0;
+  for (const StageLoad& load : stageLoads(machine, plan, bytesPerValue)) {
+    NodeLoads node;
+    for (int p = 0; p < numProtocols; ++p) {
+      node[p] = {senders, senders * load.offNode[p].bytes};
+    }
+    time += timeOf(machine, load, node);
+  }
+  return time;
+}
+
+ModelAccumulator::ModelAccumulator(MachineModel machine, NodeTopology topology, int numStages)
+    : machine_(std::move(machine)),
+      topology_(std::move(topology)),
+      loads_(numStages, std::vector<StageLoad>(topology_.numRanks())) {}
+
+void ModelAccumulator::add(int stage, int from, int to, long bytes) {
+  loads_.at(stage).at(from).add(machine_, topology_.sameNode(from, to), bytes);
+}
+
+std::vector<double> ModelAccumulator::stageTimes() const {
+  std::vector<double> times;
+  for (const std::vector<StageLoad>& loads : loads_) {
+    std::vector<NodeLoads> nodes(topology_.numNodes());
+    for (int rank = 0; rank < topology_.numRanks(); ++rank) {
+      NodeLoads& node = nodes[topology_.nodeOf(rank)];
+      for (int p = 0; p < numProtocols; ++p) {
+        node[p].senders += loads[rank].offNode[p].messages > 0;
+        node[p].bytes += loads[rank].offNode[p].bytes;
+      }
+    }
+    double slowest = 0;
+    for (int rank = 0; rank < topology_.numRanks(); ++rank) {
+      slowest = std::max(slowest, timeOf(machine_, loads[rank], nodes[topology_.nodeOf(rank)]));
+    }
+    times.push_back(slowest);
+  }
+  return times;
+}
+
+double ModelAccumulator::time() const {
+  const std::vector<double> times = stageTimes();
+  return std::accumulate(times.begin(), times.end(), 0.0);
+}
+
+double modelledExchangeTime(const MachineModel& machine, const std::vector<ExchangePlan>& plans,
+                            const NodeTopology& topology, int bytesPerValue) {
+  ModelAccumulator model(machine, topology, plans.empty() ? 0 : plans.front().numStages);
+  for (const ExchangePlan& plan : plans) {
+    for (const PlanMessage& send : plan.sends) {
+      model.add(send.stage, plan.rank, send.peer, static_cast<long>(send.count) * bytesPerValue);
+    }
+  }
+  return model.time();
+}
+
+}  // namespace Komvos
