@@ -46,11 +46,10 @@ CLI::App& addAnalyzeCommand(CLI::App& app, AnalyzeOptions& options) {
   addProblemOptions(analyze, options);
   analyze.add_flag("--hierarchy", options.hierarchy, "also A, P and R of every level of a MueLu hierarchy");
   analyze.add_option("--xml", options.parameterFile, "parameters for MueLu, with --hierarchy")->type_name("FILE");
-  analyze.add_option("--ranks", options.ranks, "virtual ranks")->required()->check(CLI::Range(1, 1 << 24));
+  analyze.add_option("--ranks", options.ranks, "virtual ranks")->check(CLI::Range(1, 1 << 24));
   analyze
       .add_option("--ranks-per-node", options.ranksPerNode,
                   "ranks on each node, on each in turn, or a node for each rank")
-      ->required()
       ->type_name("K|K,K,...|@FILE");
   analyze.add_option("--ranks-per-socket", options.ranksPerSocket, "consecutive ranks on each socket of a node")
       ->check(CLI::PositiveNumber);
@@ -83,6 +82,9 @@ CLI::App& addAnalyzeCommand(CLI::App& app, AnalyzeOptions& options) {
 
 void checkAnalyzeOptions(const CLI::App& command, AnalyzeOptions& options) {
   checkProblemOptions(command, options);
+  if (options.ranks == 0 || options.ranksPerNode.empty()) {
+    throw BadInput("analyze: needs --ranks and --ranks-per-node (see komvos analyze --help)");
+  }
   if (!options.parameterFile.empty() && !options.hierarchy) {
     throw BadInput("analyze: --xml goes with --hierarchy only");
   }
