@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <Tpetra_Core.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -165,7 +166,8 @@ class Analysis {
     for (const SimulatedNetwork& network : networks_) {
       status_.show(label + ": " + result.route + ", " + network.kind + " of SimGrid");
       std::string name = "level-" + label + "-" + result.route + "-" + network.kind;
-      std::replace(name.begin(), name.end(), ' ', '-');
+      std::replace_if(
+          name.begin(), name.end(), [](char c) { return c == ' ' || c == ':' || c == ','; }, '-');
       const std::string command = writeReplay(folder_.next(name), network, trace);
       if (!options_.platforms.empty()) {
         result.simulatedSeconds[network.kind] = runReplay(command);

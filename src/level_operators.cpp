@@ -57,7 +57,7 @@ LevelOperator LevelOperators::get(int index) const {
   return {entry.level,
           entry.name,
           static_cast<long long>(entry.matrix->getGlobalNumRows()),
-          static_cast<long long>(entry.matrix->getGlobalNumEntries()),
+          static_cast<long long>(Impl::localEntries(*entry.matrix)),
           static_cast<int>(std::set<int>(rows.begin(), rows.end()).size()),
           VirtualHalo::ofProduct(numRanks_, structure, rows, columnOwners(*entry.matrix, columns))};
 }
