@@ -218,20 +218,19 @@ void randomRow(GO rows, int entries, GO index, Row& row) {
   row.values.front() = 1 + sum;
 }
 
-std::string checkSize(const SolveOptions& options, int ranks) {
+std::string checkSize(const ProblemOptions& options, int ranks) {
   double rows = options.problem == "elasticity3d" ? 3 : 1;
   for (const long long n : options.size) {
     rows *= static_cast<double>(n);
   }
   if (rows / ranks > std::numeric_limits<DefaultLocalOrdinal>::max() || rows > 9e18) {
-    return "solve: the problem has about " + std::to_string(rows) + " rows, too many for " + std::to_string(ranks) +
-           " ranks";
+    return "the problem has about " + std::to_string(rows) + " rows, too many for " + std::to_string(ranks) + " ranks";
   }
   if (options.problem == "elasticity3d" && *std::min_element(options.size.begin() + 1, options.size.end()) < 2) {
-    return "solve: elasticity3d needs at least 2 points in y and z";
+    return "elasticity3d needs at least 2 points in y and z";
   }
   if (options.problem == "random" && options.entriesPerRow > options.size[0] / 2) {
-    return "solve: random needs --n of at least twice --entries, which is " + std::to_string(options.entriesPerRow);
+    return "random needs --n of at least twice --entries, which is " + std::to_string(options.entriesPerRow);
   }
   return "";
 }
@@ -242,7 +241,7 @@ double hashedValue(unsigned long long seed, unsigned long long index) {
   return static_cast<double>(mix(mix(seed) + index) >> 11) * 0x1p-52 - 1;
 }
 
-Problem generate(const SolveOptions& options, const CommPtr& comm) {
+Problem generate(const ProblemOptions& options, const CommPtr& comm) {
   if (const std::string error = checkSize(options, comm->getSize()); !error.empty()) {
     throw BadInput(error);  // the same on all ranks
   }

@@ -8,6 +8,6 @@ namespace Komvos::Program {
 
 /// Matrix, coordinates and null space; `options.problem` and `options.size` must be set. \note Collective.
 /// \throws BadInput on all ranks if the size cannot be generated
-Problem generate(const SolveOptions& options, const CommPtr& comm);
+Problem generate(const ProblemOptions& options, const CommPtr& comm);
 
 }  // namespace Komvos::Program

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
+#include "analyze.hpp"
 #include "end_together.hpp"
 #include "solve.hpp"
 #include "solve_options.hpp"
@@ -31,20 +32,30 @@ int run(std::vector<std::string> arguments) {
   app.require_subcommand(1);
   SolveOptions options;
   const CLI::App& solve = addSolveCommand(app, options);
+  AnalyzeOptions analyzeOptions;
+  const CLI::App& analyze = addAnalyzeCommand(app, analyzeOptions);
   const std::string first = arguments.empty() ? "" : arguments.front();
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(std::move(arguments));
-    checkSolveOptions(solve, options);
+    if (analyze.parsed()) {
+      checkAnalyzeOptions(analyze, analyzeOptions);
+    } else {
+      checkSolveOptions(solve, options);
+    }
   } catch (const CLI::Success& success) {  // --help, --version
     return rank == 0 ? app.exit(success) : 0;
   } catch (const CLI::RequiredError&) {
-    throw Komvos::BadInput("there is one subcommand, solve" + (first.empty() ? "" : ", and no '" + first + "'") +
-                           " (see komvos --help)");
+    throw Komvos::BadInput("the subcommands are solve and analyze" +
+                           (first.empty() ? "" : ", there is no '" + first + "'") + " (see komvos --help)");
   } catch (const CLI::ParseError& error) {
-    throw Komvos::BadInput(std::string(error.what()) + " (see komvos " + (solve.parsed() ? "solve " : "") + "--help)");
+    throw Komvos::BadInput(std::string(error.what()) + " (see komvos " +
+                           (solve.parsed()     ? "solve "
+                            : analyze.parsed() ? "analyze "
+                                               : "") +
+                           "--help)");
   }
-  return runSolve(options);
+  return analyze.parsed() ? runAnalyze(analyzeOptions) : runSolve(options);
 }
 
 }  // namespace

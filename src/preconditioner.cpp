@@ -41,7 +41,8 @@ void preferChebyshev(Teuchos::ParameterList& parameters) {
 }
 
 Preconditioner makeMueLu(const Problem& problem, const MatrixTraits& traits, const Teuchos::RCP<Matrix>& matrix,
-                         Teuchos::ParameterList& parameters, const ExchangeOptions& exchange) {
+                         Teuchos::ParameterList& parameters, const ExchangeOptions& exchange,
+                         const LevelOperatorVisitor& visit) {
   if (traits.symmetric && traits.positiveDiagonal) {
     preferChebyshev(parameters);
   }
@@ -54,14 +55,17 @@ Preconditioner makeMueLu(const Problem& problem, const MatrixTraits& traits, con
   }
   Preconditioner result;
   int levels = 1;
-  const auto visit = [&](int level, const std::string& name, const Matrix& A) {
+  const auto collect = [&](int level, const std::string& name, const Matrix& A) {
+    if (visit) {
+      visit(level, name, A);
+    }
     levels = std::max(levels, level + 1);
     const bool everywhere = A.getComm()->getSize() == matrix->getComm()->getSize();
     if (level > 0 && everywhere) {
       result.levelGraphs.emplace_back("level " + std::to_string(level) + " " + name, A.getCrsGraph());
     }
   };
-  result.op = createMueLuPreconditioner(matrix, parameters, problem.nullspace, problem.coordinates, visit, exchange);
+  result.op = createMueLuPreconditioner(matrix, parameters, problem.nullspace, problem.coordinates, collect, exchange);
   result.description = "MueLu, " + std::to_string(levels) + (levels == 1 ? " level" : " levels");
   return result;
 }
@@ -70,7 +74,7 @@ Preconditioner makeMueLu(const Problem& problem, const MatrixTraits& traits, con
 
 Preconditioner makePreconditioner(const std::string& kind, const Problem& problem, const MatrixTraits& traits,
                                   const Teuchos::RCP<Matrix>& matrix, Teuchos::ParameterList& muelu,
-                                  const ExchangeOptions& exchange) {
+                                  const ExchangeOptions& exchange, const LevelOperatorVisitor& visit) {
   if (kind == "jacobi") {
     requireDiagonal(traits, kind);
     return makeJacobi(matrix);
@@ -79,7 +83,7 @@ Preconditioner makePreconditioner(const std::string& kind, const Problem& proble
     if (muelu.numParams() == 0) {  // else the smoothers may be such that do not divide
       requireDiagonal(traits, kind);
     }
-    return makeMueLu(problem, traits, matrix, muelu, exchange);
+    return makeMueLu(problem, traits, matrix, muelu, exchange, visit);
   }
   return {Teuchos::null, "none", {}};
 }

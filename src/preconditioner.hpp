@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "Komvos_HaloPlanner.hpp"
+#include "Komvos_MueLuPreconditioner.hpp"
 #include "problem.hpp"
 
 namespace Komvos::Program {
@@ -21,10 +22,11 @@ struct Preconditioner {
 /// \param kind      "muelu", "jacobi" or "none"
 /// \param matrix    the problem's matrix, as it is given to Belos
 /// \param muelu     parameters for MueLu; what they leave open is taken from the problem
+/// \param visit     as in createMueLuPreconditioner, for muelu
 /// \note Collective.
 /// \throws BadInput on all ranks if the matrix does not allow it
 Preconditioner makePreconditioner(const std::string& kind, const Problem& problem, const MatrixTraits& traits,
                                   const Teuchos::RCP<Matrix>& matrix, Teuchos::ParameterList& muelu,
-                                  const ExchangeOptions& exchange);
+                                  const ExchangeOptions& exchange, const LevelOperatorVisitor& visit = {});
 
 }  // namespace Komvos::Program

@@ -138,7 +138,7 @@ MatrixTraits examine(const Matrix& matrix) {
   return traits;
 }
 
-Problem loadProblem(const SolveOptions& options, const CommPtr& comm) {
+Problem loadProblem(const ProblemOptions& options, const CommPtr& comm) {
   Problem problem = options.problem.empty() ? readMatrix(options.matrixFile, comm) : generate(options, comm);
   const auto map = problem.matrix->getRowMap();
   if (!options.rhsFile.empty()) {

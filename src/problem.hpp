@@ -8,7 +8,7 @@
 #include <string>
 
 #include "Komvos_TpetraShim.hpp"
-#include "solve_options.hpp"
+#include "problem_options.hpp"
 
 namespace Komvos::Program {
 
@@ -37,7 +37,7 @@ struct MatrixTraits {
 
 /// Reads or generates the system, over consecutive rows. \note Collective.
 /// \throws BadInput on all ranks
-Problem loadProblem(const SolveOptions& options, const CommPtr& comm);
+Problem loadProblem(const ProblemOptions& options, const CommPtr& comm);
 
 /// \note Collective. \throws BadInput on all ranks if a row is zero
 MatrixTraits examine(const Matrix& matrix);

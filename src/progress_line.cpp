@@ -23,7 +23,17 @@ bool isTerminal(const std::string& path) {
 
 bool stdoutIsSeen() { return isatty(STDOUT_FILENO) != 0 && isTerminal("/proc/" + std::to_string(getppid()) + "/fd/1"); }
 
-void ProgressLine::clear() {
+void StatusLine::show(const std::string& text) {
+  const auto now = std::chrono::steady_clock::now();
+  if (visible_ && now - last_ >= std::chrono::milliseconds(100)) {
+    std::printf("\r\033[K%s", text.c_str());
+    std::fflush(stdout);
+    last_ = now;
+    shown_ = true;
+  }
+}
+
+void StatusLine::clear() {
   if (shown_) {
     std::fputs("\r\033[K", stdout);
     std::fflush(stdout);
@@ -46,17 +56,9 @@ void ProgressLine::read() {
   double residual = 0;
   if (std::sscanf(line_.c_str(), " Iter %d, [%*d] : %lf", &iteration, &residual) == 2) {
     iteration_ = iteration;
-    show(residual);
-  }
-}
-
-void ProgressLine::show(double residual) {
-  const auto now = std::chrono::steady_clock::now();
-  if (visible_ && now - last_ >= std::chrono::milliseconds(100)) {
-    std::printf("\r\033[Kiteration %d, residual %.2e", iteration_, residual);
-    std::fflush(stdout);
-    last_ = now;
-    shown_ = true;
+    char text[64];
+    std::snprintf(text, sizeof(text), "iteration %d, residual %.2e", iteration, residual);
+    status_.show(text);
   }
 }
 

@@ -13,12 +13,26 @@ namespace Komvos::Program {
 /// goes to a file, so the launcher's stdout counts as well.
 bool stdoutIsSeen();
 
-/// Belos' "Output Stream": swallows its table, and shows iteration and residual on stdout, ten times a second at most.
-/// Leaves no trace of the line when it ends.
+/// One line on stdout that is rewritten in place, ten times a second at most; leaves no trace when it ends.
+class StatusLine {
+ public:
+  explicit StatusLine(bool visible) : visible_(visible) {}
+  ~StatusLine() { clear(); }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+  void show(const std::string& text);
+  void clear();
+
+ private:
+  bool visible_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+/// Belos' "Output Stream": swallows its table, and shows iteration and residual as a StatusLine.
 class ProgressLine : private std::streambuf {
  public:
-  explicit ProgressLine(bool visible) : visible_(visible) {}
-  ~ProgressLine() override { clear(); }
+  explicit ProgressLine(bool visible) : status_(visible) {}
   std::ostream& stream() { return stream_; }
   /// The last one that was announced, on the rank that Belos prints on; 0 on the others.
   int iteration() const { return iteration_; }
@@ -26,15 +40,11 @@ class ProgressLine : private std::streambuf {
  private:
   int_type overflow(int_type c) override;
   void read();
-  void show(double residual);
-  void clear();
 
   std::ostream stream_{this};
-  bool visible_;
-  bool shown_ = false;
+  StatusLine status_;
   int iteration_ = 0;
   std::string line_;
-  std::chrono::steady_clock::time_point last_;
 };
 
 }  // namespace Komvos::Program

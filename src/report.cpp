@@ -1,37 +1,13 @@
 #include "report.hpp"
 
-#include <cstdarg>
-#include <cstdio>
 #include <nlohmann/json.hpp>
+
+#include "text_format.hpp"
+#include "traffic_json.hpp"
 
 namespace Komvos::Program {
 
 namespace {
-
-std::string format(const char* pattern, ...) __attribute__((format(printf, 1, 2)));
-std::string format(const char* pattern, ...) {
-  char text[1024];
-  va_list arguments;
-  va_start(arguments, pattern);
-  std::vsnprintf(text, sizeof(text), pattern, arguments);
-  va_end(arguments);
-  return text;
-}
-
-long bytes(long values) { return values * static_cast<long>(sizeof(double)); }
-
-nlohmann::ordered_json trafficToJson(const Traffic& t) {
-  return {{"inter_node",
-           {{"messages_max", t.max.interNodeMessages},
-            {"messages_total", t.total.interNodeMessages},
-            {"bytes_max", bytes(t.max.interNodeValues)},
-            {"bytes_total", bytes(t.total.interNodeValues)}}},
-          {"on_node",
-           {{"messages_max", t.max.onNodeMessages},
-            {"messages_total", t.total.onNodeMessages},
-            {"bytes_max", bytes(t.max.onNodeValues)},
-            {"bytes_total", bytes(t.total.onNodeValues)}}}};
-}
 
 nlohmann::ordered_json secondsOrNull(double seconds) { return seconds > 0 ? nlohmann::ordered_json(seconds) : nullptr; }
 

@@ -1,7 +1,6 @@
 #include "solve_options.hpp"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cmath>
 
 #include "Komvos_Error.hpp"
@@ -25,40 +24,12 @@ const char* const footer =
     "tolerance\n"
     "(0.1 % above it is let pass). Exit status: 0 solved, 1 wrong input, 2 not converged, 3 internal error.";
 
-/// "12" or "12,8,4".
-std::vector<long long> parseSize(const std::string& text) {
-  std::vector<long long> size;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (true) {
-    long long number = 0;
-    const auto [next, error] = std::from_chars(at, end, number);
-    if (error != std::errc() || number < 1 || (next != end && *next != ',')) {
-      throw BadInput("--n " + text + ": must be one to three positive numbers, as in 12 or 12,8,4");
-    }
-    size.push_back(number);
-    if (next == end) {
-      return size;
-    }
-    at = next + 1;
-  }
-}
-
 }  // namespace
 
 CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
   CLI::App& solve = *app.add_subcommand("solve", "Solve a linear system with Belos along node-aware routes");
   solve.footer(footer);
-  solve.add_option("MATRIX", options.matrixFile, "Matrix Market file: coordinate, real or integer, square");
-  solve.add_option("--problem", options.problem, "generate a problem instead")
-      ->check(CLI::IsMember({"laplace3d", "elasticity3d", "rotated-anisotropic2d", "random"}));
-  solve
-      .add_option_function<std::string>(
-          "--n", [&options](const std::string& text) { options.size = parseSize(text); },
-          "its points in each direction, N or NX,NY,NZ; rows for random")
-      ->type_name("N[,NY[,NZ]]");
-  solve.add_option("--entries", options.entriesPerRow, "entries in a row of random (default 50)")
-      ->check(CLI::Range(1, 100000));
+  addProblemOptions(solve, options);
   solve.add_option("--rhs", options.rhsFile, "right-hand side: Matrix Market array, real or integer, one column");
   solve
       .add_option("--ranks-per-node", options.ranksPerNode,
@@ -84,26 +55,12 @@ CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
 }
 
 void checkSolveOptions(const CLI::App& command, SolveOptions& options) {
-  const auto given = [&command](const char* name) { return command.count(name) > 0; };
+  checkProblemOptions(command, options);
   const auto require = [](bool holds, const std::string& error) {
     if (!holds) {
       throw BadInput(error);
     }
   };
-  const bool generated = given("--problem");
-  require(generated || given("MATRIX"),
-          "solve: nothing to solve; give a Matrix Market file or --problem (see komvos solve --help)");
-  require(!generated || !given("MATRIX"), "solve: both a file (" + options.matrixFile + ") and --problem are given");
-  require(!generated || given("--n"), "solve: --problem " + options.problem + " needs --n");
-  require(generated || !given("--n"), "solve: --n goes with --problem only");
-  require(options.problem == "random" || !given("--entries"), "solve: --entries goes with --problem random only");
-  const std::size_t directions = options.problem == "random" ? 1 : options.problem == "rotated-anisotropic2d" ? 2 : 3;
-  require(options.size.size() <= 1 || options.size.size() == directions,
-          "solve: --n has " + std::to_string(options.size.size()) + " numbers, " + options.problem + " takes 1" +
-              (directions > 1 ? " or " + std::to_string(directions) : ""));
-  if (generated) {
-    options.size.resize(directions, options.size.front());
-  }
   require(options.solutionFile != "-", "solve: --output needs the name of a file");
   require(!options.tolerance || (std::isfinite(*options.tolerance) && *options.tolerance > 0 && *options.tolerance < 1),
           "solve: --tolerance must be above 0 and below 1");

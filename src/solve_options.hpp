@@ -4,7 +4,8 @@
 
 #include <optional>
 #include <string>
-#include <vector>
+
+#include "problem_options.hpp"
 
 namespace CLI {
 class App;
@@ -12,12 +13,7 @@ class App;
 
 namespace Komvos::Program {
 
-struct SolveOptions {
-  std::string matrixFile;       ///< empty if a problem is generated
-  std::string problem;          ///< empty if a matrix is read
-  std::vector<long long> size;  ///< points in each direction; rows for "random"
-  int entriesPerRow = 50;       ///< of "random"
-  std::string rhsFile;
+struct SolveOptions : ProblemOptions {
   std::string ranksPerNode;
   std::string route;
   std::string pairing;

@@ -33,7 +33,6 @@ using Komvos::OnNodeHops;
 using Komvos::Pairing;
 using Komvos::PlanMismatch;
 using Komvos::RouteChoice;
-using Komvos::RouteChoice;
 using Device = Tpetra::Details::DefaultTypes::node_type::device_type;
 using Space = Device::execution_space;
 

@@ -61,8 +61,8 @@ std::vector<Method> someMethods(const NodeTopology&) {
 std::vector<Method> allMethods(const NodeTopology& topology) {
   using Komvos::AxisFactors;
   std::vector<Method> methods;
-  for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::twoStep, RouteChoice::threeStep,
-                                   RouteChoice::split, RouteChoice::axis}) {
+  for (const RouteChoice& route :
+       {RouteChoice::standard, RouteChoice::twoStep, RouteChoice::threeStep, RouteChoice::split, RouteChoice::axis}) {
     methods.push_back({route, OnNodeHops::messages});
   }
   methods[3].route.splitValues = 3;

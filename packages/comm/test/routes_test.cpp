@@ -484,7 +484,7 @@ TEST(RouteChoice, ReadsBackAndNamesTheRoute) {
   }
   EXPECT_EQ("auto", toString(Komvos::parseRoute("auto")));
   EXPECT_EQ("axis", toString(Komvos::parseRoute("axis")));
-  EXPECT_EQ("axis:4,3,2,2", makeRoute(Komvos::parseRoute("axis"), nodes, nullptr, Pairing::byVolume)->name());
+  EXPECT_EQ("axis:4,3,2,2", makeRoute(Komvos::parseRoute("axis"), nodes)->name());
   EXPECT_EQ(Komvos::parseRoute("split"), Komvos::parseRoute("split:1024"));
   EXPECT_NE(Komvos::parseRoute("split"), Komvos::parseRoute("split:7"));
   EXPECT_NE(Komvos::parseRoute("axis"), Komvos::parseRoute("axis:48,1,1,1"));
@@ -524,7 +524,7 @@ TEST(RouteChoice, RefusesOtherTexts) {
 TEST(RouteChoice, MakesNoRouteOfWhatDoesNotFit) {
   const NodeTopology nodes = NodeTopology::uniform(8, 4);
   const auto make = [&](const char* text) {
-    return makeRoute(Komvos::parseRoute(text), nodes, nullptr, Pairing::byVolume);
+    return makeRoute(Komvos::parseRoute(text), nodes);
   };
   EXPECT_THROW(make("auto"), BadInput);
   EXPECT_THROW(make("sockets"), BadInput);

@@ -1,0 +1,126 @@
+#include "Komvos_VirtualHalo.hpp"
+
+#include <string>
+
+#include "Komvos_Error.hpp"
+
+namespace Komvos {
+
+namespace {
+
+/// Items sorted by a rank: those of rank r are item[first[r]] .. item[first[r + 1] - 1], in their old order.
+struct ByRank {
+  std::vector<std::int64_t> first;
+  std::vector<std::int64_t> place;  // of each item
+};
+
+ByRank sortByRank(int numRanks, const std::vector<int>& rankOf, const char* what) {
+  ByRank sorted{std::vector<std::int64_t>(static_cast<std::size_t>(numRanks) + 1, 0), {}};
+  for (const int rank : rankOf) {
+    if (rank < 0 || rank >= numRanks) {
+      throw BadInput(std::string("VirtualHalo: a ") + what + " belongs to rank " + std::to_string(rank) + " of " +
+                     std::to_string(numRanks));
+    }
+    ++sorted.first[rank + 1];
+  }
+  for (int rank = 0; rank < numRanks; ++rank) {
+    sorted.first[rank + 1] += sorted.first[rank];
+  }
+  std::vector<std::int64_t> next(sorted.first.begin(), sorted.first.end() - 1);
+  sorted.place.reserve(rankOf.size());
+  for (const int rank : rankOf) {
+    sorted.place.push_back(next[rank]++);
+  }
+  return sorted;
+}
+
+void checkColumns(const CsrStructure& matrix, std::size_t numColumns) {
+  for (std::size_t p = matrix.offset[0]; p < matrix.offset[matrix.numRows]; ++p) {
+    if (matrix.column[p] < 0 || static_cast<std::size_t>(matrix.column[p]) >= numColumns) {
+      throw BadInput("VirtualHalo: column " + std::to_string(matrix.column[p]) + " of " + std::to_string(numColumns));
+    }
+  }
+}
+
+}  // namespace
+
+VirtualHalo VirtualHalo::ofProduct(int numRanks, const CsrStructure& matrix, const std::vector<int>& rowOwner,
+                                   const std::vector<int>& columnOwner) {
+  if (rowOwner.size() != matrix.numRows) {
+    throw BadInput("VirtualHalo: " + std::to_string(matrix.numRows) + " rows, owners for " +
+                   std::to_string(rowOwner.size()));
+  }
+  checkColumns(matrix, columnOwner.size());
+  const ByRank rows = sortByRank(numRanks, rowOwner, "row");
+  const ByRank values = sortByRank(numRanks, columnOwner, "column");
+  std::vector<std::size_t> rowAt(matrix.numRows);
+  for (std::size_t row = 0; row < matrix.numRows; ++row) {
+    rowAt[rows.place[row]] = row;
+  }
+  // Calls found(value, rank) once for each value that a rank needs of another, ranks ascending.
+  std::vector<int> lastRank;
+  const auto forEachNeed = [&](const auto& found) {
+    lastRank.assign(columnOwner.size(), -1);
+    for (int rank = 0; rank < numRanks; ++rank) {
+      for (std::int64_t k = rows.first[rank]; k < rows.first[rank + 1]; ++k) {
+        for (std::size_t p = matrix.offset[rowAt[k]]; p < matrix.offset[rowAt[k] + 1]; ++p) {
+          const int column = matrix.column[p];
+          if (columnOwner[column] != rank && lastRank[column] != rank) {
+            lastRank[column] = rank;
+            found(values.place[column], rank);
+          }
+        }
+      }
+    }
+  };
+  VirtualHalo halo;
+  halo.firstValue_ = values.first;
+  halo.offset_.assign(columnOwner.size() + 1, 0);
+  forEachNeed([&](std::int64_t value, int) { ++halo.offset_[value + 1]; });
+  for (std::size_t value = 0; value < columnOwner.size(); ++value) {
+    halo.offset_[value + 1] += halo.offset_[value];
+  }
+  std::vector<std::int64_t> next(halo.offset_.begin(), halo.offset_.end() - 1);
+  halo.destination_.resize(halo.offset_.back());
+  forEachNeed([&](std::int64_t value, int rank) { halo.destination_[next[value]++] = rank; });
+  return halo;
+}
+
+std::vector<Pattern> VirtualHalo::patterns() const {
+  std::vector<Pattern> patterns(numRanks());
+  std::vector<std::size_t> numSends(numRanks(), 0);
+  std::vector<std::size_t> numReceives(numRanks(), 0);
+  const auto forEachNeed = [this](const auto& visit) {
+    for (int owner = 0; owner < numRanks(); ++owner) {
+      for (int local = 0; local < numValuesOf(owner); ++local) {
+        for (const int destination : destinationsOf(owner, local)) {
+          visit(owner, local, destination);
+        }
+      }
+    }
+  };
+  forEachNeed([&](int owner, int, int destination) {
+    ++numSends[owner];
+    ++numReceives[destination];
+  });
+  for (int rank = 0; rank < numRanks(); ++rank) {
+    patterns[rank].rank = rank;
+    patterns[rank].numOwned = numValuesOf(rank);
+    patterns[rank].sends.reserve(numSends[rank]);
+    patterns[rank].receives.reserve(numReceives[rank]);
+  }
+  forEachNeed([&](int owner, int local, int destination) {
+    patterns[owner].sends.push_back({destination, local});
+    patterns[destination].receives.push_back({{owner, local}, patterns[destination].numTarget++});
+  });
+  for (Pattern& pattern : patterns) {
+    pattern.normalize();
+  }
+  return patterns;
+}
+
+std::size_t VirtualHalo::memoryBytes() const {
+  return (firstValue_.size() + offset_.size()) * sizeof(std::int64_t) + destination_.size() * sizeof(int);
+}
+
+}  // namespace Komvos
