@@ -1,5 +1,6 @@
 #include "report.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "text_format.hpp"
@@ -11,6 +12,19 @@ namespace {
 
 nlohmann::ordered_json secondsOrNull(double seconds) { return seconds > 0 ? nlohmann::ordered_json(seconds) : nullptr; }
 
+nlohmann::ordered_json candidatesToJson(const HaloReport& report) {
+  auto json = nlohmann::ordered_json::array();
+  for (const HaloCandidate& one : report.candidates) {
+    json.push_back({{"route", toString(one.route)},
+                    {"on_node", toString(one.onNode)},
+                    {"modelled_seconds", secondsOrNull(one.modelledSeconds)},
+                    {"measured_seconds", secondsOrNull(one.measuredSeconds)},
+                    {"traffic", trafficToJson(one.traffic)},
+                    {"not_chosen_because", one.dropped}});
+  }
+  return json;
+}
+
 nlohmann::ordered_json haloToJson(const HaloEntry& halo) {
   const HaloReport& r = halo.report;
   return {{"name", halo.name},
@@ -21,7 +35,9 @@ nlohmann::ordered_json haloToJson(const HaloEntry& halo) {
           {"chosen", trafficToJson(r.chosen)},
           {"standard_seconds", secondsOrNull(r.standardSeconds)},
           {"chosen_seconds", secondsOrNull(r.chosenSeconds)},
-          {"setup_seconds", r.setupSeconds}};
+          {"setup_seconds", r.setupSeconds},
+          {"on_node", toString(r.onNode)},
+          {"candidates", candidatesToJson(r)}};
 }
 
 const char* const haloHead =
@@ -75,11 +91,11 @@ std::string gain(const HaloEntry& halo, bool wasMeasured) {
            times(r);
   }
   if (wasMeasured && r.standardSeconds > 0) {
-    return halo.name +
-           format(
-               ": the standard route stays; three-step was measured and is not clearly faster here. One exchange "
-               "takes %.0f us.",
-               1e6 * r.standardSeconds);
+    const auto count = std::count_if(r.candidates.begin(), r.candidates.end(),
+                                     [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
+    return halo.name + format(": the standard route stays, the fastest of %ld ways that were measured, by %s on nodes.",
+                              static_cast<long>(count), toString(r.onNode).c_str()) +
+           times(r);
   }
   return halo.name + ": the standard route, as asked for.";
 }
@@ -117,6 +133,9 @@ std::string toText(const SolveReport& r) {
   }
   text += "halos in use, route " + r.route + ", pairing " + r.pairing + "\n" + used;
   for (const HaloEntry& halo : r.halos) {
+    if (halo.used && halo.report.chosenSeconds > 0) {
+      text += "ways considered for " + halo.name + ", * chosen:\n" + describe(halo.report);
+    }
     text += halo.used ? gain(halo, r.route == "auto") + "\n" : "";
   }
   const std::string planned = haloTable(r.halos, false);
@@ -139,6 +158,7 @@ std::string toJson(const SolveReport& r) {
                               {"partition", r.partition},
                               {"route", r.route},
                               {"pairing", r.pairing},
+                              {"on_node", r.onNode},
                               {"solver", r.solver},
                               {"preconditioner", r.preconditioner},
                               {"tolerance", r.tolerance},

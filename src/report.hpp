@@ -25,7 +25,7 @@ struct SolveReport {
   std::vector<int> ranksPerNode;
   int ranks = 0;
   bool topologyGiven = false;
-  std::string partition, route, pairing;
+  std::string partition, route, pairing, onNode;
   std::string solver, preconditioner;
   int iterations = 0;
   int maxIterations = 0;

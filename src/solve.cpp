@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_MachineFile.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_Settings.hpp"
 #include "belos_solve.hpp"
@@ -32,12 +33,20 @@ ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm
   ExchangeOptions exchange;
   std::string error;
   std::string placement;
+  std::string machine;
+  std::string decisions;
   try {
     const Settings settings = readSettings();
     report.route = !options.route.empty() ? options.route : settings.route.value_or("auto");
     report.pairing = !options.pairing.empty() ? options.pairing : settings.pairing.value_or("by-volume");
     exchange.route = parseRoute(report.route);
     exchange.pairing = parsePairing(report.pairing);
+    report.onNode = !options.onNode.empty() ? options.onNode : settings.onNode.value_or("auto");
+    if (report.onNode != "auto") {
+      exchange.onNode = parseOnNodeHops(report.onNode);
+    }
+    machine = !options.machine.empty() ? options.machine : settings.machine.value_or("");
+    decisions = !options.decisionsFile.empty() ? options.decisionsFile : settings.decisions.value_or("");
     placement = !options.ranksPerNode.empty() ? options.ranksPerNode : settings.ranksPerNode.value_or("");
     if (!placement.empty()) {
       exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::parse(placement, comm->getSize()));
@@ -49,6 +58,16 @@ ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm
   report.topologyGiven = !placement.empty();
   if (!exchange.topology) {
     exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::detect(mpiOf(comm)));
+    exchange.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(mpiOf(comm)));
+  }
+  if (!machine.empty()) {
+    exchange.machine = std::make_shared<const MachineModel>(machineByNameOrFile(mpiOf(comm), machine));
+  }
+  if (!decisions.empty()) {
+    exchange.decisions = std::make_shared<const DecisionBook>(DecisionBook::load(mpiOf(comm), decisions));
+  }
+  if (!options.saveDecisionsFile.empty()) {
+    exchange.record = std::make_shared<DecisionBook>();
   }
   report.ranks = comm->getSize();
   report.topology = exchange.topology->describe();
@@ -105,6 +124,9 @@ void addHalos(const NodeAwareCrsMatrix<>& A, const Preconditioner& preconditione
   if (planned.route == RouteChoice::automatic) {
     planned.route = RouteChoice::threeStep;
   }
+  planned.onNode = OnNodeHops::messages;
+  planned.decisions = nullptr;
+  planned.record = nullptr;
   for (const auto& [name, graph] : preconditioner.levelGraphs) {
     if (!graph->getImporter().is_null()) {
       report.halos.push_back({name, false, NodeAwareImport<>(*graph->getImporter(), planned).report()});
@@ -141,6 +163,20 @@ void writeSolution(const std::string& path, const MultiVector& x, const std::str
 }
 
 /// \note Collective.
+void saveDecisions(const std::string& path, const DecisionBook& book, const CommPtr& comm) {
+  std::string error;
+  try {
+    if (comm->getRank() == 0) {
+      OutputFile file(path);
+      file.stream() << book.toText();
+      file.commit();
+    }
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  agreeOnError(mpiOf(comm), error);
+}
+
 void writeReport(const SolveOptions& options, const SolveReport& report, const CommPtr& comm) {
   std::string error;
   if (comm->getRank() == 0) {
@@ -228,6 +264,9 @@ int runSolve(const SolveOptions& options) {
 
   if (!options.solutionFile.empty()) {
     writeSolution(options.solutionFile, x, "komvos " KOMVOS_VERSION ", solution of " + problem.name);
+  }
+  if (exchange.record) {
+    saveDecisions(options.saveDecisionsFile, *exchange.record, comm);
   }
   writeReport(options, report, comm);
   if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {

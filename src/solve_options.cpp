@@ -35,10 +35,20 @@ CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
       .add_option("--ranks-per-node", options.ranksPerNode,
                   "ranks on each node, on each in turn, or a node for each rank; default: as MPI says")
       ->type_name("K|K,K,...|@FILE");
-  solve.add_option("--route", options.route, "how halos travel (default auto: measured)")
-      ->check(CLI::IsMember({"standard", "three-step", "auto"}));
+  solve.add_option("--route", options.route,
+                   "how halos travel: standard, two-step, three-step, split[:V], axis[:C,X,Y,Z], sockets or auto, what "
+                   "is fastest on each halo (default auto)");
   solve.add_option("--pairing", options.pairing, "which ranks carry what crosses nodes (default by-volume)")
       ->check(CLI::IsMember({"by-volume", "least-loaded", "majority"}));
+  solve.add_option("--on-node", options.onNode, "what carries values between ranks of a node (default auto)")
+      ->check(CLI::IsMember({"messages", "shared-memory", "auto"}));
+  solve
+      .add_option("--machine", options.machine,
+                  "drop routes that cannot win on this machine: blue-waters, or a file of `komvos calibrate`")
+      ->type_name("NAME|FILE");
+  solve.add_option("--save-decisions", options.saveDecisionsFile, "write what was decided for each halo")
+      ->type_name("FILE");
+  solve.add_option("--decisions", options.decisionsFile, "decide as saved, measure nothing")->type_name("FILE");
   solve.add_option("--solver", options.solver, "auto (see below), cg, bicgstab, gmres, minres or any other of Belos");
   solve.add_option("--prec", options.preconditioner, "preconditioner (default muelu, for random jacobi)")
       ->check(CLI::IsMember({"muelu", "jacobi", "none"}));

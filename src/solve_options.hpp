@@ -17,6 +17,10 @@ struct SolveOptions : ProblemOptions {
   std::string ranksPerNode;
   std::string route;
   std::string pairing;
+  std::string onNode;
+  std::string machine;
+  std::string decisionsFile;
+  std::string saveDecisionsFile;
   std::string solver = "auto";
   std::string preconditioner;  ///< empty: muelu, but jacobi for "random"
   std::string partition = "contiguous";

@@ -7,7 +7,6 @@
 #include <functional>
 #include <vector>
 
-#include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_PrivateComm.hpp"
@@ -71,21 +70,6 @@ void requireSize(const char* what, const NodeTopology& topology, int numRanks) {
   }
 }
 
-/// Rank 0 reads.
-MachineModel loadMachine(MPI_Comm comm, const std::string& what) {
-  int rank = 0;
-  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-  std::string text;
-  std::string error;
-  try {
-    text = rank == 0 ? machineToJson(machineByNameOrFile(what)) : "";
-  } catch (const Error& thrown) {
-    error = thrown.what();
-  }
-  agreeOnError(comm, error);
-  return machineFromJson(Impl::broadcast(comm, text), what);
-}
-
 /// Options, then environment, then defaults; any error is agreed on.
 Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
   Wishes wishes;
@@ -123,7 +107,7 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
     }
   }
   if (allOrNone(comm, !wishes.machine && settings.machine.has_value(), "KOMVOS_MACHINE is set")) {
-    wishes.machine = std::make_shared<const MachineModel>(loadMachine(comm.get(), *settings.machine));
+    wishes.machine = std::make_shared<const MachineModel>(machineByNameOrFile(comm.get(), *settings.machine));
   }
   if (allOrNone(comm, !wishes.decisions && settings.decisions.has_value(), "KOMVOS_DECISIONS is set")) {
     wishes.decisions = std::make_shared<const DecisionBook>(DecisionBook::load(comm.get(), *settings.decisions));

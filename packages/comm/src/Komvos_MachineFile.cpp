@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
 
 namespace Komvos {
@@ -241,6 +242,20 @@ MachineModel machineByNameOrFile(const std::string& what) {
   }
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   return machineFromJson(text, what);
+}
+
+MachineModel machineByNameOrFile(MPI_Comm comm, const std::string& what) {
+  int rank = 0;
+  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  std::string text;
+  std::string error;
+  try {
+    text = rank == 0 ? machineToJson(machineByNameOrFile(what)) : "";
+  } catch (const Error& thrown) {
+    error = thrown.what();
+  }
+  agreeOnError(comm, error);
+  return machineFromJson(Impl::broadcast(comm, text), what);
 }
 
 }  // namespace Komvos

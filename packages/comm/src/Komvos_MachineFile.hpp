@@ -4,6 +4,8 @@
 /// Keys carry their units; a rate of null has no limit, "off_node" of null was not measured.
 #pragma once
 
+#include <mpi.h>
+
 #include <string>
 
 #include "Komvos_MachineModel.hpp"
@@ -22,5 +24,8 @@ MachineModel machineFromJson(const std::string& text, const std::string& source)
 /// \throws BadInput if there is neither, or as machineFromJson
 /// \note Reads a file: on many ranks call it on one, and send the text on.
 MachineModel machineByNameOrFile(const std::string& what);
+
+/// The same on all ranks; rank 0 reads. \throws BadInput on all ranks \note Collective on `comm`.
+MachineModel machineByNameOrFile(MPI_Comm comm, const std::string& what);
 
 }  // namespace Komvos
