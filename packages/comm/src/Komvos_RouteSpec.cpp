@@ -1,6 +1,7 @@
 #include "Komvos_RouteSpec.hpp"
 
 #include <charconv>
+#include <system_error>
 #include <utility>
 #include <vector>
 
