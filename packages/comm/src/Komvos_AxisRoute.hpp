@@ -39,7 +39,7 @@ struct AxisFactors {
 ///
 /// Whatever the nodes are, a value enters each group at most once, and a collector sends at most X-1 + Y-1 + Z-1
 /// messages to other groups, none of them empty. If the groups are the nodes, the same holds for nodes. The price is
-/// that values pass through up to two groups on their way.
+/// that values pass through up to two groups on their way; between two groups of one node they may leave the node.
 class AxisRoute : public Route {
  public:
   /// \throws BadInput unless the four factors are positive and their product is `numRanks`.

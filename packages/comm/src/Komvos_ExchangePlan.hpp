@@ -30,7 +30,7 @@ struct ExchangePlan {
   struct Delivery {
     int position;  ///< in the receive buffer
     int target;    ///< index into the target vector
-    bool onNode;   ///< it came straight from a process on this node
+    bool onNode;   ///< its owner is on this rank's node
   };
 
   std::string route;

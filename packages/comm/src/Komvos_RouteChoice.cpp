@@ -1,6 +1,7 @@
 #include "Komvos_RouteChoice.hpp"
 
 #include <charconv>
+#include <system_error>
 #include <utility>
 #include <vector>
 
