@@ -1,0 +1,371 @@
+#include "bench_halo.hpp"
+
+#include <CLI/CLI.hpp>
+#include <Tpetra_Core.hpp>
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <Tpetra_Import.hpp>
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_MachineFile.hpp"
+#include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "end_together.hpp"
+#include "output_file.hpp"
+#include "partition.hpp"
+#include "preconditioner.hpp"
+#include "problem.hpp"
+#include "progress_line.hpp"
+#include "text_format.hpp"
+#include "traffic_json.hpp"
+
+namespace Komvos::Program {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Teuchos::RCP;
+using Teuchos::rcp;
+using Import = Tpetra::Import<>;
+
+const char* const footer =
+    "Times each halo by Tpetra as it comes, Tpetra with Isend and persistent requests along the standard route (the\n"
+    "baselines), by every route of Komvos with messages and with shared memory on the nodes, and as the tuner decides\n"
+    "(auto). A sample is a few exchanges in a row after a barrier, its time the maximum over ranks; every sample runs\n"
+    "all ways, in an order that rotates. Gains are medians of ratios within a sample, over the fastest baseline.";
+
+/// A way to bring the ghosts, or to multiply.
+struct Way {
+  std::string name;
+  bool isBaseline;
+  std::function<void()> run;
+  const HaloReport* report;     // null for Tpetra's
+  std::vector<double> seconds;  // of one exchange, one a sample
+};
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  const double position = q * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
+}
+
+double median(const std::vector<double>& values) { return quantile(values, 0.5); }
+
+Json summary(const std::vector<double>& values) {
+  return {{"median", median(values)},
+          {"lower_quartile", quantile(values, 0.25)},
+          {"upper_quartile", quantile(values, 0.75)}};
+}
+
+/// Medians of `of` / `to`, sample by sample.
+std::vector<double> ratios(const std::vector<double>& of, const std::vector<double>& to) {
+  std::vector<double> result;
+  for (std::size_t s = 0; s < of.size(); ++s) {
+    result.push_back(of[s] / to[s]);
+  }
+  return result;
+}
+
+RCP<const Import> withIsend(const Import& import) {
+  const auto parameters = Teuchos::parameterList();
+  parameters->set("Send type", "Isend");
+  return rcp(new Import(import.getSourceMap(), import.getTargetMap(), parameters));
+}
+
+RCP<Matrix> withImport(const Matrix& matrix, const RCP<const Import>& import) {
+  const auto graph = matrix.getCrsGraph();
+  return rcp(new Matrix(matrix.getLocalMatrixDevice(), graph->getRowMap(), graph->getColMap(), graph->getDomainMap(),
+                        graph->getRangeMap(), import, graph->getExporter()));
+}
+
+/// The halo of one matrix, and everything that is timed on it.
+class HaloBench {
+ public:
+  HaloBench(std::string name, const RCP<const Matrix>& matrix, const BenchHaloOptions& options,
+            const ExchangeOptions& exchange)
+      : name_(std::move(name)), matrix_(matrix), options_(options), exchange_(exchange), comm_(matrix->getComm()) {
+    import_ = matrix->getCrsGraph()->getImporter();
+    if (options.product) {
+      x_ = rcp(new MultiVector(matrix->getDomainMap(), 1));
+      y_ = rcp(new MultiVector(matrix->getRangeMap(), 1));
+    } else {
+      x_ = rcp(new MultiVector(matrix->getDomainMap(), 1));
+      y_ = rcp(new MultiVector(matrix->getColMap(), 1));
+    }
+    x_->randomize();
+    addTpetra("tpetra", import_);
+    addTpetra("tpetra-isend", withIsend(*import_));
+    addOurs("standard, persistent", RouteChoice::standard, OnNodeHops::messages, true);
+    addOurs("standard, shared-memory", RouteChoice::standard, OnNodeHops::sharedMemory, false);
+    for (const RouteChoice& route : routes()) {
+      for (const OnNodeHops onNode : {OnNodeHops::messages, OnNodeHops::sharedMemory}) {
+        addOurs(toString(route) + ", " + toString(onNode), route, onNode, false);
+      }
+    }
+    addOurs("auto", RouteChoice::automatic, std::nullopt, false);
+  }
+
+  void run(StatusLine& status) {
+    const int warmUp = 3;
+    for (int s = -warmUp; s < options_.samples; ++s) {
+      status.show(name_ + format(": sample %d of %d", std::max(s, 0), options_.samples));
+      for (std::size_t i = 0; i < ways_.size(); ++i) {
+        Way& way = ways_[(i + s + warmUp) % ways_.size()];
+        comm_->barrier();
+        const double start = MPI_Wtime();
+        for (int k = 0; k < options_.repeats; ++k) {
+          way.run();
+        }
+        double seconds = (MPI_Wtime() - start) / options_.repeats;
+        mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, mpi()), "MPI_Allreduce");
+        if (s >= 0) {
+          way.seconds.push_back(seconds);
+        }
+      }
+    }
+    best_ = 0;
+    for (std::size_t i = 1; i < ways_.size(); ++i) {
+      if (ways_[i].isBaseline && median(ways_[i].seconds) < median(ways_[best_].seconds)) {
+        best_ = i;
+      }
+    }
+  }
+
+  std::string toText() const {
+    const HaloReport& decided = *ways_.back().report;
+    std::string text = format("%s: %lld rows, at most %ld neighbours; auto is %s, %s\n", name_.c_str(),
+                              static_cast<long long>(matrix_->getGlobalNumRows()), decided.standard.max.neighbours,
+                              decided.route.c_str(), toString(decided.onNode).c_str());
+    text += "    way                          us   quartiles           messages, bytes between nodes     gain\n";
+    for (const Way& way : ways_) {
+      const std::string traffic =
+          way.report != nullptr ? format("%8ld %12ld", way.report->chosen.total.interNodeMessages,
+                                         bytes(way.report->chosen.total.interNodeValues))
+                                : format("%8ld %12ld", decided.standard.total.interNodeMessages,
+                                         bytes(decided.standard.total.interNodeValues));
+      text += format("  %s %-24s %8.1f   %8.1f %8.1f   %s   %8.2f\n", way.isBaseline ? "b" : " ", way.name.c_str(),
+                     1e6 * median(way.seconds), 1e6 * quantile(way.seconds, 0.25), 1e6 * quantile(way.seconds, 0.75),
+                     traffic.c_str(), gain(way));
+    }
+    return text;
+  }
+
+  Json toJson() const {
+    Json json{{"name", name_},
+              {"rows", matrix_->getGlobalNumRows()},
+              {"entries", matrix_->getGlobalNumEntries()},
+              {"neighbours_max", ways_.back().report->standard.max.neighbours},
+              {"best_baseline", ways_[best_].name},
+              {"ways", Json::array()}};
+    for (const Way& way : ways_) {
+      Json one{{"name", way.name}, {"baseline", way.isBaseline}, {"seconds", summary(way.seconds)}};
+      one["gain"] = summary(ratios(ways_[best_].seconds, way.seconds));
+      if (way.report != nullptr) {
+        one["route"] = way.report->route;
+        one["on_node"] = toString(way.report->onNode);
+        one["setup_seconds"] = way.report->setupSeconds;
+        one["traffic"] = trafficToJson(way.report->chosen);
+      }
+      json["ways"].push_back(one);
+    }
+    return json;
+  }
+
+ private:
+  MPI_Comm mpi() const { return Tpetra::Details::extractMpiCommFromTeuchos(*comm_); }
+  double gain(const Way& way) const { return median(ratios(ways_[best_].seconds, way.seconds)); }
+
+  /// Those asked for, or all that are something else than another one on these nodes.
+  std::vector<RouteChoice> routes() const {
+    std::vector<RouteChoice> result;
+    for (const std::string& text : options_.routes) {
+      result.push_back(parseRoute(text));
+    }
+    const NodeTopology& nodes = *exchange_.topology;
+    if (options_.routes.empty() && nodes.numNodes() > 1) {
+      result = {RouteChoice::threeStep, RouteChoice::twoStep, RouteChoice::split};
+      if (AxisFactors::fitting(nodes).c * nodes.numNodes() == nodes.numRanks()) {
+        result.push_back(RouteChoice::axis);
+      }
+    }
+    if (options_.routes.empty() && exchange_.sockets && exchange_.sockets->numNodes() > nodes.numNodes()) {
+      result.push_back(RouteChoice::sockets);
+    }
+    return result;
+  }
+
+  void addTpetra(const std::string& name, const RCP<const Import>& import) {
+    if (options_.product) {
+      const RCP<const Matrix> matrix = withImport(*matrix_, import);
+      ways_.push_back({name, true, [this, matrix] { matrix->apply(*x_, *y_); }, nullptr, {}});
+    } else {
+      ways_.push_back({name, true, [this, import] { y_->doImport(*x_, *import, Tpetra::INSERT); }, nullptr, {}});
+    }
+  }
+
+  void addOurs(const std::string& name, const RouteChoice& route, std::optional<OnNodeHops> onNode, bool isBaseline) {
+    ExchangeOptions options = exchange_;
+    options.route = route;
+    options.onNode = onNode;
+    if (options_.product) {
+      const auto matrix = rcp(new NodeAwareCrsMatrix<>(*matrix_, options));
+      ways_.push_back(
+          {name, isBaseline, [this, matrix] { matrix->apply(*x_, *y_); }, &matrix->importHalo()->report(), {}});
+    } else {
+      const auto halo = std::make_shared<NodeAwareImport<>>(*import_, options);
+      ways_.push_back({name, isBaseline, [this, halo] { halo->doImport(*x_, *y_, Tpetra::INSERT); }, &halo->report(),
+                       {}});
+    }
+  }
+
+  std::string name_;
+  RCP<const Matrix> matrix_;
+  const BenchHaloOptions& options_;
+  const ExchangeOptions& exchange_;
+  CommPtr comm_;
+  RCP<const Import> import_;
+  RCP<MultiVector> x_, y_;
+  std::vector<Way> ways_;
+  std::size_t best_ = 0;
+};
+
+/// The matrix, and with --hierarchy the operators of every level below.
+std::vector<std::pair<std::string, RCP<const Matrix>>> operators(const BenchHaloOptions& options,
+                                                                 const Problem& problem) {
+  std::vector<std::pair<std::string, RCP<const Matrix>>> result{{"level 0 A", problem.matrix}};
+  if (options.hierarchy) {
+    Teuchos::ParameterList muelu;
+    muelu.set("coarse: max size", options.coarseSize);
+    const ExchangeOptions nobodyApplies;
+    makePreconditioner("muelu", problem, examine(*problem.matrix), problem.matrix, muelu, nobodyApplies,
+                       [&](int level, const std::string& name, const Matrix& matrix) {
+                         if (level > 0) {
+                           result.emplace_back("level " + std::to_string(level) + " " + name, rcp(new Matrix(matrix)));
+                         }
+                       });
+  }
+  return result;
+}
+
+ExchangeOptions resolve(const BenchHaloOptions& options, const CommPtr& comm) {
+  const MPI_Comm mpi = Tpetra::Details::extractMpiCommFromTeuchos(*comm);
+  ExchangeOptions exchange;
+  if (options.ranksPerNode.empty()) {
+    exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::detect(mpi));
+    exchange.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(mpi));
+  } else {
+    exchange.topology =
+        std::make_shared<const NodeTopology>(NodeTopology::parse(options.ranksPerNode, comm->getSize()));
+  }
+  if (!options.machine.empty()) {
+    exchange.machine = std::make_shared<const MachineModel>(machineByNameOrFile(mpi, options.machine));
+  }
+  return exchange;
+}
+
+}  // namespace
+
+CLI::App& addBenchHaloCommand(CLI::App& app, BenchHaloOptions& options) {
+  CLI::App& bench = *app.add_subcommand("bench", "Measure on this cluster");
+  bench.require_subcommand(1);
+  CLI::App& halo = *bench.add_subcommand("halo", "Every route against Tpetra's ways, on the halos of a problem");
+  halo.footer(footer);
+  addProblemOptions(halo, options);
+  halo.add_option("--ranks-per-node", options.ranksPerNode,
+                  "ranks on each node, on each in turn, or a node for each rank; default: as MPI says")
+      ->type_name("K|K,K,...|@FILE");
+  halo.add_option("--routes", options.routes, "only these, as in `komvos solve --route`")->delimiter(';');
+  halo.add_option("--machine", options.machine, "for the tuner: blue-waters, or a file of `komvos calibrate`")
+      ->type_name("NAME|FILE");
+  halo.add_option("--partition", options.partition, "which rank owns which rows")
+      ->check(CLI::IsMember({"contiguous", "strided", "graph"}));
+  halo.add_flag("--hierarchy", options.hierarchy, "also A, P and R of every level of MueLu's hierarchy");
+  halo.add_option("--coarse-size", options.coarseSize, "rows at which the hierarchy ends")->capture_default_str();
+  halo.add_flag("--product", options.product, "time matrix-vector products, not exchanges alone");
+  halo.add_option("--samples", options.samples)->capture_default_str()->check(CLI::Range(1, 1000000));
+  halo.add_option("--repeats", options.repeats, "exchanges a sample")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  halo.add_option("--network", options.network, "words for the report");
+  halo.add_option("--json", options.jsonFile, "write all times; - is stdout, the table then goes to stderr")
+      ->type_name("FILE|-");
+  halo.add_flag("--quiet", options.quiet, "no table");
+  return halo;
+}
+
+void checkBenchHaloOptions(const CLI::App& command, BenchHaloOptions& options) {
+  checkProblemOptions(command, options);
+  for (const std::string& text : options.routes) {
+    if (parseRoute(text).kind == RouteChoice::Kind::automatic) {
+      throw BadInput("bench halo: --routes takes routes; auto is always run");
+    }
+  }
+  if (options.coarseSize < 1) {
+    throw BadInput("bench halo: --coarse-size must be at least 1");
+  }
+}
+
+int runBenchHalo(const BenchHaloOptions& options) {
+  const CommPtr comm = Tpetra::getDefaultComm();
+  const MPI_Comm mpi = Tpetra::Details::extractMpiCommFromTeuchos(*comm);
+  const bool speaks = comm->getRank() == 0;
+  const bool jsonOnStdout = options.jsonFile == "-";
+  const ExchangeOptions exchange = resolve(options, comm);
+  Problem problem = loadProblem(options, comm);
+  partition(problem, options.partition);
+  Json report{{"benchmark", "halo"},
+              {"komvos_version", KOMVOS_VERSION},
+              {"commit", KOMVOS_COMMIT},
+              {"problem", problem.name},
+              {"timed", options.product ? "matrix-vector product" : "halo exchange"},
+              {"machine", {{"topology", exchange.topology->describe()}, {"network", options.network}}},
+              {"parameters",
+               {{"samples", options.samples},
+                {"repeats_per_sample", options.repeats},
+                {"ranks", comm->getSize()},
+                {"nodes", exchange.topology->numNodes()},
+                {"partition", options.partition}}},
+              {"results", Json::array()}};
+  std::ostream& out = jsonOnStdout ? std::cerr : std::cout;
+  if (speaks && !options.quiet) {
+    out << problem.name << "; " << exchange.topology->describe() << "; " << report["timed"].get<std::string>()
+        << "; medians of " << options.samples << " samples of " << options.repeats << "; b: baseline\n";
+  }
+  for (const auto& [name, matrix] : operators(options, problem)) {
+    if (matrix->getCrsGraph()->getImporter().is_null()) {
+      if (speaks && !options.quiet) {
+        out << name << ": no halo, each rank has what it needs\n";
+      }
+      continue;
+    }
+    HaloBench bench(name, matrix, options, exchange);
+    {
+      StatusLine status(speaks && !options.quiet && stdoutIsSeen());
+      bench.run(status);
+    }
+    report["results"].push_back(bench.toJson());
+    if (speaks && !options.quiet) {
+      out << bench.toText() << std::flush;
+    }
+  }
+  std::string error;
+  try {
+    if (speaks && jsonOnStdout) {
+      std::cout << report.dump(1) << std::endl;
+    } else if (speaks && !options.jsonFile.empty()) {
+      OutputFile file(options.jsonFile);
+      file.stream() << report.dump(1) << "\n";
+      file.commit();
+    }
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  agreeOnError(mpi, error);
+  return ExitCode::converged;
+}
+
+}  // namespace Komvos::Program
