@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
+#include "calibrate.hpp"
+#include "calibrate_options.hpp"
 #include "end_together.hpp"
 #include "solve.hpp"
 #include "solve_options.hpp"
@@ -20,7 +22,7 @@ using namespace Komvos::Program;
 
 const char* const footer =
     "Run it under MPI: mpirun -n 4 komvos solve --problem elasticity3d --n 12 --ranks-per-node 2\n"
-    "Arguments --kokkos-... go to Kokkos. Exit status: 0 solved, 1 wrong input, 2 not converged, 3 internal error.";
+    "Arguments --kokkos-... go to Kokkos. Exit status: 0 done, 1 wrong input, 2 not converged, 3 internal error.";
 
 int run(std::vector<std::string> arguments) {
   int rank = 0;
@@ -29,22 +31,27 @@ int run(std::vector<std::string> arguments) {
   app.footer(footer);
   app.set_version_flag("--version", "komvos " KOMVOS_VERSION);
   app.require_subcommand(1);
-  SolveOptions options;
-  const CLI::App& solve = addSolveCommand(app, options);
+  SolveOptions solveOptions;
+  CalibrateOptions calibrateOptions;
+  const CLI::App& solve = addSolveCommand(app, solveOptions);
+  const CLI::App& calibrate = addCalibrateCommand(app, calibrateOptions);
   const std::string first = arguments.empty() ? "" : arguments.front();
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(std::move(arguments));
-    checkSolveOptions(solve, options);
+    if (solve.parsed()) {
+      checkSolveOptions(solve, solveOptions);
+    }
   } catch (const CLI::Success& success) {  // --help, --version
     return rank == 0 ? app.exit(success) : 0;
   } catch (const CLI::RequiredError&) {
-    throw Komvos::BadInput("there is one subcommand, solve" + (first.empty() ? "" : ", and no '" + first + "'") +
-                           " (see komvos --help)");
+    throw Komvos::BadInput("the subcommands are solve and calibrate" +
+                           (first.empty() ? "" : ", there is no '" + first + "'") + " (see komvos --help)");
   } catch (const CLI::ParseError& error) {
-    throw Komvos::BadInput(std::string(error.what()) + " (see komvos " + (solve.parsed() ? "solve " : "") + "--help)");
+    const char* const command = solve.parsed() ? "solve " : calibrate.parsed() ? "calibrate " : "";
+    throw Komvos::BadInput(std::string(error.what()) + " (see komvos " + command + "--help)");
   }
-  return runSolve(options);
+  return calibrate.parsed() ? runCalibrate(calibrateOptions) : runSolve(solveOptions);
 }
 
 }  // namespace

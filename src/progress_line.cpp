@@ -23,20 +23,29 @@ bool isTerminal(const std::string& path) {
 
 bool stdoutIsSeen() { return isatty(STDOUT_FILENO) != 0 && isTerminal("/proc/" + std::to_string(getppid()) + "/fd/1"); }
 
-void ProgressLine::clear() {
+StatusLine::~StatusLine() {
   if (shown_) {
     std::fputs("\r\033[K", stdout);
     std::fflush(stdout);
-    shown_ = false;
+  }
+}
+
+void StatusLine::show(const std::string& text) {
+  const auto now = std::chrono::steady_clock::now();
+  if (visible_ && now - last_ >= std::chrono::milliseconds(100)) {
+    std::printf("\r\033[K%s", text.c_str());
+    std::fflush(stdout);
+    last_ = now;
+    shown_ = true;
   }
 }
 
 ProgressLine::int_type ProgressLine::overflow(int_type c) {
   if (c == '\n') {
     read();
-    line_.clear();
+    text_.clear();
   } else if (c != traits_type::eof()) {
-    line_ += static_cast<char>(c);
+    text_ += static_cast<char>(c);
   }
   return traits_type::not_eof(c);
 }
@@ -44,19 +53,11 @@ ProgressLine::int_type ProgressLine::overflow(int_type c) {
 void ProgressLine::read() {
   int iteration = 0;
   double residual = 0;
-  if (std::sscanf(line_.c_str(), " Iter %d, [%*d] : %lf", &iteration, &residual) == 2) {
+  if (std::sscanf(text_.c_str(), " Iter %d, [%*d] : %lf", &iteration, &residual) == 2) {
     iteration_ = iteration;
-    show(residual);
-  }
-}
-
-void ProgressLine::show(double residual) {
-  const auto now = std::chrono::steady_clock::now();
-  if (visible_ && now - last_ >= std::chrono::milliseconds(100)) {
-    std::printf("\r\033[Kiteration %d, residual %.2e", iteration_, residual);
-    std::fflush(stdout);
-    last_ = now;
-    shown_ = true;
+    char shown[64];
+    std::snprintf(shown, sizeof(shown), "iteration %d, residual %.2e", iteration, residual);
+    line_.show(shown);
   }
 }
 

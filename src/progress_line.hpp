@@ -1,5 +1,5 @@
 /// \file progress_line.hpp
-/// What Belos prints while it iterates, as one line that is rewritten in place.
+/// One line on the terminal that is rewritten in place while the work goes on.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,26 @@ namespace Komvos::Program {
 /// goes to a file, so the launcher's stdout counts as well.
 bool stdoutIsSeen();
 
-/// Belos' "Output Stream": swallows its table, and shows iteration and residual on stdout, ten times a second at most.
-/// Leaves no trace of the line when it ends.
+/// A line on stdout, written ten times a second at most. Leaves no trace when it ends.
+class StatusLine {
+ public:
+  explicit StatusLine(bool visible) : visible_(visible) {}
+  ~StatusLine();
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+  void show(const std::string& text);
+
+ private:
+  bool visible_;
+  bool shown_ = false;
+  std::chrono::steady_clock::time_point last_;
+};
+
+/// Belos' "Output Stream": swallows its table, and shows iteration and residual instead.
 class ProgressLine : private std::streambuf {
  public:
-  explicit ProgressLine(bool visible) : visible_(visible) {}
-  ~ProgressLine() override { clear(); }
+  explicit ProgressLine(bool visible) : line_(visible) {}
   std::ostream& stream() { return stream_; }
   /// The last one that was announced, on the rank that Belos prints on; 0 on the others.
   int iteration() const { return iteration_; }
@@ -26,15 +40,11 @@ class ProgressLine : private std::streambuf {
  private:
   int_type overflow(int_type c) override;
   void read();
-  void show(double residual);
-  void clear();
 
   std::ostream stream_{this};
-  bool visible_;
-  bool shown_ = false;
+  StatusLine line_;
   int iteration_ = 0;
-  std::string line_;
-  std::chrono::steady_clock::time_point last_;
+  std::string text_;  // of Belos' line so far
 };
 
 }  // namespace Komvos::Program
