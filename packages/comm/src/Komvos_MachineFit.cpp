@@ -93,7 +93,7 @@ ProtocolLimits findLimits(const Points& points) {
 
 std::array<Line, numProtocols> fitProtocols(const Points& points, const ProtocolLimits& limits) {
   const Bounds bounds = boundsOf(limits, points);
-  const double floor = halfOfFastest(points);
+  double floor = halfOfFastest(points);
   std::array<Line, numProtocols> lines;
   for (int p = 0; p < numProtocols; ++p) {
     if (bounds[p + 1] - bounds[p] < 2) {
@@ -102,6 +102,7 @@ std::array<Line, numProtocols> fitProtocols(const Points& points, const Protocol
                      " and " + std::to_string(limits.eagerMax) + " bytes and at the largest size");
     }
     lines[p] = fitLine(bounds[p], bounds[p + 1], floor);
+    floor = lines[p].latency;
   }
   return lines;
 }

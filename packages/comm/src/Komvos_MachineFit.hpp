@@ -10,8 +10,8 @@
 namespace Komvos {
 
 /// Latency and rate of each protocol by linear least squares over the sizes of its range, weighted so that relative
-/// errors count. No message starts in less than half the time of the fastest one; a rate comes out infinite where
-/// larger messages are not slower.
+/// errors count. A protocol for larger messages starts no faster than one for smaller ones, and none in less than half
+/// the time of the fastest message; a rate comes out infinite where larger messages are not slower.
 /// \param measured one pair; sizes ascending
 /// \param limits   where the protocol changes; if empty, the pair of measured sizes that fits best, with at least
 ///                 three sizes for each protocol
