@@ -8,12 +8,6 @@ import math
 import pathlib
 import sys
 
-import matplotlib
-
-matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "komvos"  # the same file from the same numbers
-import matplotlib.pyplot as plt  # noqa: E402
-
 
 def rate_of(number):
     return math.inf if number is None else number
@@ -49,6 +43,23 @@ def draw(axes, title, link, all_series):
     axes.legend(title="points: measured\nlines: model", fontsize="small", title_fontsize="small")
 
 
+def picture(machine):
+    import matplotlib  # here, so that tests can use model_time() without it
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "komvos"  # the same file from the same numbers
+    from matplotlib import pyplot
+    between = {"ranks of a node": "on_node", "nodes": "off_node"}
+    panels = [(title, machine[key], [s for s in machine["measured"] if s["between"] == title])
+              for title, key in between.items() if machine[key] is not None]
+    figure, all_axes = pyplot.subplots(1, len(panels), figsize=(5.5 * len(panels), 4.5), sharey=True, squeeze=False)
+    for axes, (title, link, series) in zip(all_axes[0], panels):
+        draw(axes, f"between {title}", link, series)
+    all_axes[0][0].set_ylabel("time of one message, us")
+    figure.suptitle(f"{machine['name']}, {machine['date']}: {machine['host']}", fontsize="small")
+    figure.tight_layout()
+    return figure
+
+
 def main(arguments):
     if not 1 <= len(arguments) <= 2:
         sys.exit(__doc__)
@@ -56,17 +67,8 @@ def main(arguments):
     machine = json.loads(source.read_text(encoding="utf-8"))
     if machine.get("format") != "komvos-machine" or machine.get("version") != 1:
         sys.exit(f"{source}: not a komvos-machine file of version 1")
-    between = {"ranks of a node": "on_node", "nodes": "off_node"}
-    panels = [(title, machine[key], [s for s in machine["measured"] if s["between"] == title])
-              for title, key in between.items() if machine[key] is not None]
-    figure, all_axes = plt.subplots(1, len(panels), figsize=(5.5 * len(panels), 4.5), sharey=True, squeeze=False)
-    for axes, (title, link, series) in zip(all_axes[0], panels):
-        draw(axes, f"between {title}", link, series)
-    all_axes[0][0].set_ylabel("time of one message, us")
-    figure.suptitle(f"{machine['name']}, {machine['date']}: {machine['host']}", fontsize="small")
-    figure.tight_layout()
     target = pathlib.Path(arguments[1]) if len(arguments) > 1 else source.with_suffix(".svg")
-    figure.savefig(target, metadata={"Date": None})
+    picture(machine).savefig(target, metadata={"Date": None})
     print(target)
 
 

@@ -5,9 +5,14 @@ test_calibrate.py --program build/default/src/komvos [--mpiexec mpirun] [CLASS .
 """
 import json
 import math
+import re
 import sys
+from pathlib import Path
 
 from test_solve import ProgramTest, main, run
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "perf"))
+from plot_calibration import model_time  # noqa: E402
 
 PROTOCOLS = ("short", "eager", "rendezvous")
 QUICK = ("--samples", 3, "--max-bytes", "16K")
@@ -46,6 +51,16 @@ class Calibrate(ProgramTest):
             self.assertEqual(text.count(f"\n{16384:10d} "), len(machine["measured"]))
         for words in ("on a node, 1 pair\n", "between nodes, 1 pair\n", "between nodes, 2 pairs\n", "model/measured"):
             self.assertIn(words, text)
+
+    def test_the_plot_draws_the_model_that_the_table_shows(self):
+        machine, text = self.calibrate(4, "--ranks-per-node", 2)
+        shown = [float(row) for row in re.findall(r"^ *\d+ +[\d.]+ +([\d.]+) +[\d.]+$", text, re.MULTILINE)]
+        drawn = [1e6 * model_time(machine["on_node" if series["between"] == "ranks of a node" else "off_node"],
+                                  point["bytes"], series["pairs"])
+                 for series in machine["measured"] for point in series["points"]]
+        self.assertEqual(len(shown), len(drawn))
+        for a, b in zip(shown, drawn):
+            self.assertAlmostEqual(a, b, delta=6e-4)
 
     def test_two_ranks_on_one_node_leave_out_the_network(self):
         machine, text = self.calibrate(2, "--ranks-per-node", 2)
