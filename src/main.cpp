@@ -6,11 +6,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "Komvos_Error.hpp"
 #include "analyze.hpp"
+#include "bench_halo.hpp"
+#include "calibrate.hpp"
+#include "calibrate_options.hpp"
 #include "end_together.hpp"
 #include "solve.hpp"
 #include "solve_options.hpp"
@@ -21,7 +25,15 @@ using namespace Komvos::Program;
 
 const char* const footer =
     "Run it under MPI: mpirun -n 4 komvos solve --problem elasticity3d --n 12 --ranks-per-node 2\n"
-    "Arguments --kokkos-... go to Kokkos. Exit status: 0 solved, 1 wrong input, 2 not converged, 3 internal error.";
+    "Arguments --kokkos-... go to Kokkos. Exit status: 0 done, 1 wrong input, 2 not converged, 3 internal error.";
+
+/// A subcommand, as it stands on the command line after `komvos`.
+struct Command {
+  std::string name;
+  const CLI::App* parser;
+  std::function<void()> check;
+  std::function<int()> run;
+};
 
 int run(std::vector<std::string> arguments) {
   int rank = 0;
@@ -30,32 +42,41 @@ int run(std::vector<std::string> arguments) {
   app.footer(footer);
   app.set_version_flag("--version", "komvos " KOMVOS_VERSION);
   app.require_subcommand(1);
-  SolveOptions options;
-  const CLI::App& solve = addSolveCommand(app, options);
-  AnalyzeOptions analyzeOptions;
-  const CLI::App& analyze = addAnalyzeCommand(app, analyzeOptions);
+  SolveOptions solve;
+  AnalyzeOptions analyze;
+  CalibrateOptions calibrate;
+  BenchHaloOptions benchHalo;
+  const CLI::App& solveParser = addSolveCommand(app, solve);
+  const CLI::App& analyzeParser = addAnalyzeCommand(app, analyze);
+  const CLI::App& calibrateParser = addCalibrateCommand(app, calibrate);
+  const CLI::App& benchHaloParser = addBenchHaloCommand(app, benchHalo);
+  const Command commands[] = {
+      {"solve", &solveParser, [&] { checkSolveOptions(solveParser, solve); }, [&] { return runSolve(solve); }},
+      {"analyze", &analyzeParser, [&] { checkAnalyzeOptions(analyzeParser, analyze); },
+       [&] { return runAnalyze(analyze); }},
+      {"calibrate", &calibrateParser, [] {}, [&] { return runCalibrate(calibrate); }},
+      {"bench halo", &benchHaloParser, [&] { checkBenchHaloOptions(benchHaloParser, benchHalo); },
+       [&] { return runBenchHalo(benchHalo); }}};
+  const auto given = [&] {
+    return std::find_if(std::begin(commands), std::end(commands),
+                        [](const Command& command) { return command.parser->parsed(); });
+  };
   const std::string first = arguments.empty() ? "" : arguments.front();
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(std::move(arguments));
-    if (analyze.parsed()) {
-      checkAnalyzeOptions(analyze, analyzeOptions);
-    } else {
-      checkSolveOptions(solve, options);
-    }
+    given()->check();
   } catch (const CLI::Success& success) {  // --help, --version
     return rank == 0 ? app.exit(success) : 0;
   } catch (const CLI::RequiredError&) {
-    throw Komvos::BadInput("the subcommands are solve and analyze" +
-                           (first.empty() ? "" : ", there is no '" + first + "'") + " (see komvos --help)");
+    throw Komvos::BadInput("the subcommands are solve, analyze, calibrate and bench halo" +
+                           (first.empty() || first == "bench" ? "" : ", there is no '" + first + "'") +
+                           " (see komvos --help)");
   } catch (const CLI::ParseError& error) {
-    throw Komvos::BadInput(std::string(error.what()) + " (see komvos " +
-                           (solve.parsed()     ? "solve "
-                            : analyze.parsed() ? "analyze "
-                                               : "") +
-                           "--help)");
+    const std::string command = given() != std::end(commands) ? given()->name + " " : "";
+    throw Komvos::BadInput(std::string(error.what()) + " (see komvos " + command + "--help)");
   }
-  return analyze.parsed() ? runAnalyze(analyzeOptions) : runSolve(options);
+  return given()->run();
 }
 
 }  // namespace
