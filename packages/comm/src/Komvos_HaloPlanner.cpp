@@ -187,8 +187,16 @@ class Planner {
   const Candidate& addRoute(const RouteChoice& choice) {
     const std::unique_ptr<Route> route = makeRoute(choice, *wishes_.topology, wishes_.pairing, wishes_.sockets.get());
     Candidate made;
+    const double start = MPI_Wtime();
+    const long sentBefore = transport_.packetsSent();
     made.plan = std::make_shared<const ExchangePlan>(
         std::move(buildPlans(transport_, *wishes_.topology, *route, patterns_).front()));
+    double most[3] = {MPI_Wtime() - start, static_cast<double>(transport_.packetsSent() - sentBefore),
+                      static_cast<double>(made.plan->memoryBytes())};
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_DOUBLE, MPI_MAX, comm_), "MPI_Allreduce");
+    made.report.buildSeconds = most[0];
+    made.report.buildMessages = static_cast<long>(most[1]);
+    made.report.planBytes = static_cast<long>(most[2]);
     made.report.route = choice;
     made.report.traffic = reduceTraffic(comm_, trafficOf(*made.plan));
     if (wishes_.machine) {

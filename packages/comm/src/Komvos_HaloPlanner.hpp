@@ -40,6 +40,10 @@ struct HaloCandidate {
   RouteChoice route;
   OnNodeHops onNode = OnNodeHops::messages;
   Traffic traffic;
+  // What it took to make the plan of the route, the most on any rank.
+  double buildSeconds = 0;
+  long buildMessages = 0;
+  long planBytes = 0;
   double modelledSeconds = 0;  ///< of one exchange of one column of double; 0 without a model
   /// Median of the maximum over ranks, of the last round it took part in; 0 if it was not measured.
   double measuredSeconds = 0;

@@ -16,6 +16,7 @@ std::vector<std::vector<Packet>> MpiTransport::exchange(std::vector<std::vector<
   const MPI_Comm comm = comm_->get();
   const int tag = comm_->takeTags(1);
   const std::vector<Packet>& out = outbox.at(0);
+  packetsSent_ += static_cast<long>(out.size());
   std::vector<MPI_Request> sends(out.size());
   for (std::size_t i = 0; i < out.size(); ++i) {
     // Synchronous: completion means that the receiver has matched it.

@@ -1,0 +1,169 @@
+// Does the time of an exchange depend on how much MPI buffers?
+//
+// Every rank exchanges messages of one size with all others, works for a while in between, and waits. Four ways, in
+// turn, in one run: our exchange with messages, our exchange with shared memory on the nodes, plain MPI with receives
+// posted first, and plain MPI with receives posted last, after the work. run-eager-limits repeats this for eager limits
+// of Open MPI from none to 8 MB. The question is that of P. Amestoy, I. Duff, J.-Y. L'Excellent, X. Li, "Impact of the
+// implementation of MPI point-to-point communications on the performance of two general sparse solvers", INRIA RR-4372.
+#include <mpi.h>
+
+#include <CLI/CLI.hpp>
+#include <Tpetra_Core.hpp>
+#include <Tpetra_Details_DefaultTypes.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "Komvos_Exchange.hpp"
+#include "Komvos_NodeTopology.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_RouteChoice.hpp"
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Device = Tpetra::Details::DefaultTypes::node_type::device_type;
+using Space = Device::execution_space;
+using Vector = Kokkos::View<double**, Kokkos::LayoutLeft, Device>;
+using Exchange = Komvos::Exchange<double, Device>;
+
+/// Busy for so many seconds, without a call into MPI.
+void work(double seconds) {
+  const double end = MPI_Wtime() + seconds;
+  while (MPI_Wtime() < end) {
+  }
+}
+
+/// Everybody sends `count` values to everybody else.
+Komvos::Pattern allToAll(int rank, int size, int count) {
+  Komvos::Pattern pattern;
+  pattern.rank = rank;
+  pattern.numOwned = count;
+  pattern.numTarget = count * (size - 1);
+  int target = 0;
+  for (int peer = 0; peer < size; ++peer) {
+    for (int i = 0; i < count && peer != rank; ++i) {
+      pattern.sends.push_back({peer, i});
+      pattern.receives.push_back({{peer, i}, target++});
+    }
+  }
+  pattern.normalize();
+  return pattern;
+}
+
+struct Way {
+  std::string name;
+  std::function<void()> run;
+  std::vector<double> seconds;
+};
+
+double quantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Tpetra::ScopeGuard scope(&argc, &argv);
+  const MPI_Comm comm = MPI_COMM_WORLD;
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  int count = 4096;
+  int samples = 40;
+  double workSeconds = 3e-4;
+  std::string json = "-";
+  std::string limit = "default";
+  CLI::App app("Times an exchange that MPI may or may not buffer");
+  app.add_option("--values", count, "a message, doubles")->capture_default_str()->check(CLI::Range(1, 100000000));
+  app.add_option("--samples", samples)->capture_default_str()->check(CLI::Range(1, 1000000));
+  app.add_option("--work", workSeconds, "seconds of work between start and wait")->capture_default_str();
+  app.add_option("--limit", limit, "words for the report: the eager limit that was set");
+  app.add_option("--json", json, "file for the results, - for standard output")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+
+  const auto shared = Komvos::Impl::PrivateComm::of(comm);
+  Komvos::MpiTransport transport(shared);
+  const auto topology = Komvos::NodeTopology::detect(comm);
+  Komvos::StandardRoute route;
+  const auto plan = std::make_shared<const Komvos::ExchangePlan>(
+      Komvos::buildPlans(transport, topology, route, {allToAll(rank, size, count)}).front());
+  Exchange messages(comm, plan, 1, Komvos::OnNodeHops::messages);
+  Exchange memory(comm, plan, 1, Komvos::OnNodeHops::sharedMemory);
+  const Vector owned("owned", count, 1);
+  const Vector ghosts("ghosts", static_cast<std::size_t>(count) * (size - 1), 1);
+  const auto ours = [&](Exchange& exchange) {
+    exchange.begin(Space(), owned, ghosts);
+    work(workSeconds);
+    exchange.end(Space(), ghosts);
+  };
+  std::vector<MPI_Request> requests(2 * (size - 1));
+  const auto sends = [&] {
+    for (int k = 1; k < size; ++k) {
+      MPI_Isend(owned.data(), count, MPI_DOUBLE, (rank + k) % size, 1, comm, &requests[size - 2 + k]);
+    }
+  };
+  const auto receives = [&] {
+    for (int k = 1; k < size; ++k) {
+      MPI_Irecv(ghosts.data() + static_cast<std::size_t>(k - 1) * count, count, MPI_DOUBLE, (rank + size - k) % size, 1,
+                comm, &requests[k - 1]);
+    }
+  };
+  const auto wait = [&] { MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE); };
+  std::vector<Way> ways{{"komvos, messages", [&] { ours(messages); }, {}},
+                        {"komvos, shared memory", [&] { ours(memory); }, {}},
+                        {"receives early",
+                         [&] {
+                           receives();
+                           sends();
+                           work(workSeconds);
+                           wait();
+                         },
+                         {}},
+                        {"receives late",
+                         [&] {
+                           sends();
+                           work(workSeconds);
+                           receives();
+                           wait();
+                         },
+                         {}}};
+  for (int s = -3; s < samples; ++s) {
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      Way& way = ways[(i + s + 3) % ways.size()];
+      MPI_Barrier(comm);
+      const double start = MPI_Wtime();
+      way.run();
+      double seconds = MPI_Wtime() - start;
+      MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm);
+      if (s >= 0) {
+        way.seconds.push_back(seconds);
+      }
+    }
+  }
+  if (rank == 0) {
+    Json report{{"benchmark", "eager limits"}, {"eager_limit", limit}, {"ranks", size},
+                {"nodes", topology.numNodes()}, {"message_bytes", 8L * count}, {"work_seconds", workSeconds},
+                {"samples", samples}};
+    for (const Way& way : ways) {
+      report["seconds"][way.name] = {{"median", quantile(way.seconds, 0.5)},
+                                     {"lower_quartile", quantile(way.seconds, 0.25)},
+                                     {"upper_quartile", quantile(way.seconds, 0.75)}};
+      std::fprintf(stderr, "%-12s %9ld bytes  %-24s %9.1f us\n", limit.c_str(), 8L * count, way.name.c_str(),
+                   1e6 * quantile(way.seconds, 0.5));
+    }
+    if (json == "-") {
+      std::cout << report.dump(1) << std::endl;
+    } else {
+      std::ofstream(json, std::ios::app) << report.dump() << "\n";
+    }
+  }
+  return 0;
+}
