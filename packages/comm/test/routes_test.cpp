@@ -269,6 +269,53 @@ TEST(SplitRoute, RefusesToSplitByNothing) {
   EXPECT_THROW(SplitRoute(NodeTopology::uniform(4, 2), Pairing::byVolume, -1), BadInput);
 }
 
+// --- set-up ----------------------------------------------------------------------------------------------------------
+
+/// What it takes to make the plans of a halo in which every rank needs 3 values of either neighbour, on nodes of 8.
+struct Cost {
+  int packetsOfARank;  // in one step
+  double packetsAltogether;
+  std::size_t planBytes, topologyBytes;
+};
+
+Cost setUpOf(const RouteChoice& choice, int numRanks) {
+  const NodeTopology nodes = NodeTopology::uniform(numRanks, 8);
+  const NodeTopology sockets = NodeTopology::uniform(numRanks, 4);
+  const int each = 6;
+  std::vector<int> owner(static_cast<std::size_t>(each) * numRanks);
+  std::vector<std::vector<int>> needs(numRanks);
+  for (int rank = 0; rank < numRanks; ++rank) {
+    std::fill_n(owner.begin() + each * rank, each, rank);
+    for (int i = 1; i <= 3; ++i) {
+      needs[rank].push_back((each * rank - i + each * numRanks) % (each * numRanks));
+      needs[rank].push_back((each * (rank + 1) + i - 1) % (each * numRanks));
+    }
+  }
+  InMemoryTransport transport(numRanks);
+  const auto route = makeRoute(choice, nodes, Pairing::byVolume, &sockets);
+  Cost result{0, 0, 0, nodes.memoryBytes()};
+  for (const ExchangePlan& plan : buildPlans(transport, nodes, *route, Komvos::patternsFromNeeds(owner, needs))) {
+    result.planBytes = std::max(result.planBytes, plan.memoryBytes());
+  }
+  result.packetsOfARank = transport.maxPacketsPerStep();
+  result.packetsAltogether = static_cast<double>(transport.totalPackets()) / numRanks;
+  return result;
+}
+
+TEST(SetUp, OfARankCostsTheSameOnAnyNumberOfRanks) {
+  for (const char* text : {"standard", "two-step", "three-step", "split", "split:1", "sockets", "axis"}) {
+    SCOPED_TRACE(text);
+    const Cost few = setUpOf(Komvos::parseRoute(text), 64);
+    for (const int numRanks : {512, 4096}) {
+      const Cost many = setUpOf(Komvos::parseRoute(text), numRanks);
+      EXPECT_LE(many.packetsOfARank, few.packetsOfARank);
+      EXPECT_LE(many.packetsAltogether, few.packetsAltogether + 0.5);
+      EXPECT_LE(many.planBytes, few.planBytes);
+      EXPECT_EQ(few.topologyBytes, many.topologyBytes);
+    }
+  }
+}
+
 // --- axis ------------------------------------------------------------------------------------------------------------
 
 /// Section 2 of the paper, word by word.

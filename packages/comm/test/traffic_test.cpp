@@ -192,4 +192,40 @@ TEST(Traffic, ASteadyApplyAllocatesNothing) {
   onSamples(check, 6000);  // lists so long that they are packed by a kernel launch
 }
 
+/// Every rank needs two values of the next one.
+Komvos::Pattern ring(int rank, int size) {
+  Komvos::Pattern pattern;
+  pattern.rank = rank;
+  pattern.numOwned = 2;
+  pattern.numTarget = size > 1 ? 2 : 0;
+  for (int i = 0; i < pattern.numTarget; ++i) {
+    pattern.sends.push_back({(rank + size - 1) % size, i});
+    pattern.receives.push_back({{(rank + 1) % size, i}, i});
+  }
+  return pattern;
+}
+
+TEST(Traffic, SetUpSendsToWhomItMustAndAsManyCollectivesOnAnyNumberOfRanks) {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::twoStep, RouteChoice::threeStep,
+                                   RouteChoice::split, RouteChoice::axis}) {
+    SCOPED_TRACE(toString(route));
+    const NamedTopology where{"two on a node", Komvos::NodeTopology::uniform(size, 2)};
+    const auto options = optionsFor(where, route);
+    Komvos::planHalo(MPI_COMM_WORLD, ring(rank, size), options);  // the communicator is made once
+    startCounting();
+    const auto halo = Komvos::planHalo(MPI_COMM_WORLD, ring(rank, size), options);
+    const Counts counts = stopCounting();
+    // Each value travels through at most two ranks; where a route is agreed on, a rank asks and answers for one node.
+    const std::size_t most = route == RouteChoice::standard ? 1 : 10;
+    EXPECT_LE(counts.sent.size(), most);
+    EXPECT_LE(counts.collectives, 40);
+    EXPECT_EQ(0, counts.communicators);
+    EXPECT_LE(halo.report.candidates.back().buildMessages, static_cast<long>(most));
+  }
+}
+
 }  // namespace
