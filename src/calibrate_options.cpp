@@ -16,9 +16,10 @@ const char* const footer =
     "rate\n"
     "of a node that sends with several ranks. The file holds parameters and times; perf/plot_calibration.py draws "
     "them.\n"
-    "Run it on two nodes, with all ranks of each: mpirun -n 32 komvos calibrate. On one node, messages between nodes "
-    "are\n"
-    "left out. Nothing else should run meanwhile. Exit status: 0 measured, 1 wrong input, 3 internal error.";
+    "Run it on two nodes with all ranks of each, every rank on a core of its own: mpirun -n 32 komvos calibrate. On "
+    "one\n"
+    "node, messages between nodes are left out. Nothing else should run meanwhile. Exit status: 0 measured, 1 wrong\n"
+    "input, 3 internal error.";
 
 void addLimits(CLI::App& command, const std::string& name, const std::string& where,
                std::optional<ProtocolLimits>& limits) {
@@ -35,7 +36,7 @@ void addLimits(CLI::App& command, const std::string& name, const std::string& wh
           "largest short and largest eager message " + where + "; default: found from the times")
       ->expected(2)
       ->delimiter(',')
-      ->type_name("BYTES,BYTES");
+      ->type_name("BYTES");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace Komvos::Program {
 namespace {
 
 const int tag = 0;
+const int rounds = 5;  // through all sizes, so that a disturbance does not hit one size only
 
 /// This rank's part in the pairs.
 struct Role {
@@ -36,10 +37,12 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-int samplesFor(long bytes, int samples) {
+/// Fewer of large messages, but at least one.
+int samplesInRound(long bytes, int samples) {
   const long few = std::min(samples, 10);
   const long all = samples;
-  return static_cast<int>(std::clamp(all * (256 << 10) / bytes, few, all));
+  const long total = std::clamp(all * (256 << 10) / bytes, few, all);
+  return static_cast<int>((total + rounds - 1) / rounds);
 }
 
 /// The buffers and the peer of one rank that takes part.
@@ -48,10 +51,9 @@ class Player {
   Player(MPI_Comm comm, Role role, long maxBytes)
       : comm_(comm), role_(role), out_(static_cast<std::size_t>(maxBytes), 'o'), in_(out_) {}
 
-  /// \return half of a round trip in seconds, for the one who serves
-  double bounce(long bytes, int samples) {
+  /// Appends half the time of each round trip, in seconds.
+  void bounce(long bytes, int samples, std::vector<double>& times) {
     const int warmUps = 2 + samples / 10;
-    std::vector<double> times;
     for (int sample = -warmUps; sample < samples; ++sample) {
       const double start = MPI_Wtime();
       if (role_.serves) {
@@ -65,7 +67,6 @@ class Player {
         times.push_back((MPI_Wtime() - start) / 2);
       }
     }
-    return role_.serves ? median(std::move(times)) : 0;
   }
 
  private:
@@ -82,18 +83,16 @@ class Player {
   std::vector<char> out_, in_;
 };
 
-/// The maximum over ranks; those that wait leave the cores to the others.
-double restfulMax(MPI_Comm comm, double value) {
-  double max = 0;
+/// A barrier that leaves the cores to those who are still at work.
+void rest(MPI_Comm comm) {
   MPI_Request request;
-  mpiCheck(MPI_Iallreduce(&value, &max, 1, MPI_DOUBLE, MPI_MAX, comm, &request), "MPI_Iallreduce");
-  for (int done = 0; done == 0;) {
+  mpiCheck(MPI_Ibarrier(comm, &request), "MPI_Ibarrier");
+  int done = 0;
+  mpiCheck(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  while (done == 0) {
+    usleep(5000);
     mpiCheck(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-    if (done == 0) {
-      usleep(200);
-    }
   }
-  return max;
 }
 
 }  // namespace
@@ -118,19 +117,30 @@ std::vector<MeasuredSeries::Point> pingPong(MPI_Comm comm, const std::vector<std
   MPI_Comm players = MPI_COMM_NULL;
   mpiCheck(MPI_Comm_split(comm, plays ? 0 : MPI_UNDEFINED, rank, &players), "MPI_Comm_split");
   Player player(comm, role, plays ? settings.sizes.back() : 0);
-  std::vector<MeasuredSeries::Point> points;
-  for (std::size_t i = 0; i < settings.sizes.size(); ++i) {
-    onSize(static_cast<int>(i));
-    const long bytes = settings.sizes[i];
-    double seconds = 0;
-    if (plays) {
-      mpiCheck(MPI_Barrier(players), "MPI_Barrier");
-      seconds = player.bounce(bytes, samplesFor(bytes, settings.samples));
+  const std::size_t count = settings.sizes.size();
+  std::vector<std::vector<double>> times(count);
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < count; ++i) {
+      onSize(static_cast<int>(i));
+      if (plays) {
+        mpiCheck(MPI_Barrier(players), "MPI_Barrier");
+        player.bounce(settings.sizes[i], samplesInRound(settings.sizes[i], settings.samples), times[i]);
+      }
+      rest(comm);
     }
-    points.push_back({bytes, restfulMax(comm, seconds)});
   }
   if (plays) {
     mpiCheck(MPI_Comm_free(&players), "MPI_Comm_free");
+  }
+  std::vector<double> seconds(count, 0.0);
+  if (role.serves) {
+    std::transform(times.begin(), times.end(), seconds.begin(), median);
+  }
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), static_cast<int>(count), MPI_DOUBLE, MPI_MAX, comm),
+           "MPI_Allreduce");
+  std::vector<MeasuredSeries::Point> points;
+  for (std::size_t i = 0; i < count; ++i) {
+    points.push_back({settings.sizes[i], seconds[i]});
   }
   return points;
 }

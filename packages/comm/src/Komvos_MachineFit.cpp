@@ -120,8 +120,11 @@ struct Contention {
   double bestRate() const { return square / linear; }
 };
 
-Contention contentionOf(const MeasuredSeries& series, const ProtocolLimits& limits, int protocol, double latency) {
+/// Senders may also wait for each other before they start, as on shared cores. That is not in (10), and no rate: the
+/// series keeps a latency of its own, at least that of one pair.
+Contention contentionOf(const MeasuredSeries& series, const ProtocolLimits& limits, int protocol, double floor) {
   const Bounds bounds = boundsOf(limits, series.points);
+  const double latency = fitLine(bounds[protocol], bounds[protocol + 1], floor).latency;
   Contention sum{series.pairs, 0, 0, 0};
   for (Iterator p = bounds[protocol]; p != bounds[protocol + 1]; ++p) {
     // (latency + pairs s x) / t - 1 = b x - r

@@ -19,7 +19,8 @@ namespace Komvos {
 OnNodeModel fitOnNode(const MeasuredSeries& measured, const std::optional<ProtocolLimits>& limits = {});
 
 /// As fitOnNode from the series of one pair; then, with these parameters kept, B_inj and B_N of equation (10) from the
-/// series of more pairs, again by least squares of relative errors.
+/// series of more pairs, again by least squares of relative errors. Where more pairs start later, as on cores that they
+/// share, (10) cannot follow: that delay enters no rate.
 /// \param measured one series of one pair, and any of more pairs over the same sizes
 /// \throws BadInput as fitOnNode, or if there is no series of one pair
 OffNodeModel fitOffNode(const std::vector<MeasuredSeries>& measured, const std::optional<ProtocolLimits>& limits = {});

@@ -323,6 +323,22 @@ TEST(MachineFit, NoiseOfTwoPercentMovesTimesByLittle) {
   }
 }
 
+TEST(MachineFit, PairsThatStartLaterDoNotSpoilTheRates) {
+  const MachineModel truth = blueWaters();
+  std::vector<MeasuredSeries> measured = offNodeSeries(truth, {1, 2, 4, 8});
+  for (MeasuredSeries& series : measured) {
+    for (MeasuredSeries::Point& point : series.points) {
+      point.seconds += 1e-5 * (series.pairs - 1);
+    }
+  }
+  const OffNodeModel found = Komvos::fitOffNode(measured);
+  for (int p = 0; p < 3; ++p) {
+    const OffNodeModel::Parameters& expected = truth.offNode->parameters[p];
+    EXPECT_NEAR(expected.latency, found.parameters[p].latency, 1e-6 * expected.latency);
+    EXPECT_NEAR(expected.addedRate, found.parameters[p].addedRate, 1e-4 * std::abs(expected.addedRate));
+  }
+}
+
 TEST(MachineFit, GivenLimitsStay) {
   const ProtocolLimits limits{512, 8192};
   const auto measured = synthetic(blueWaters(), true, 1, 0.3);
