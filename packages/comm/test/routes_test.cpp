@@ -310,7 +310,8 @@ TEST(SetUp, OfARankCostsTheSameOnAnyNumberOfRanks) {
       const Cost many = setUpOf(Komvos::parseRoute(text), numRanks);
       EXPECT_LE(many.packetsOfARank, few.packetsOfARank);
       EXPECT_LE(many.packetsAltogether, few.packetsAltogether + 0.5);
-      EXPECT_LE(many.planBytes, few.planBytes);
+      // A grid of more ranks may have one axis more: two messages more in the plan of a collector.
+      EXPECT_LE(many.planBytes, few.planBytes + 2 * sizeof(Komvos::PlanMessage));
       EXPECT_EQ(few.topologyBytes, many.topologyBytes);
     }
   }
