@@ -139,14 +139,16 @@ class HaloBench {
     std::string text = format("%s: %lld rows, at most %ld neighbours; auto is %s, %s\n", name_.c_str(),
                               static_cast<long long>(matrix_->getGlobalNumRows()), decided.standard.max.neighbours,
                               decided.route.c_str(), toString(decided.onNode).c_str());
-    text += "    way                          us   quartiles           messages, bytes between nodes     gain   set-up: us, "
-            "messages, bytes   pays after\n";
+    text +=
+        "    way                          us   quartiles           messages, bytes between nodes     gain   set-up: "
+        "us, "
+        "messages, bytes   pays after\n";
     for (const Way& way : ways_) {
-      const std::string traffic =
-          way.report != nullptr ? format("%8ld %12ld", way.report->chosen.total.interNodeMessages,
-                                         bytes(way.report->chosen.total.interNodeValues))
-                                : format("%8ld %12ld", decided.standard.total.interNodeMessages,
-                                         bytes(decided.standard.total.interNodeValues));
+      const std::string traffic = way.report != nullptr
+                                      ? format("%8ld %12ld", way.report->chosen.total.interNodeMessages,
+                                               bytes(way.report->chosen.total.interNodeValues))
+                                      : format("%8ld %12ld", decided.standard.total.interNodeMessages,
+                                               bytes(decided.standard.total.interNodeValues));
       text += format("  %s %-24s %8.1f   %8.1f %8.1f   %s   %8.2f   %s\n", way.isBaseline ? "b" : " ", way.name.c_str(),
                      1e6 * median(way.seconds), 1e6 * quantile(way.seconds, 0.25), 1e6 * quantile(way.seconds, 0.75),
                      traffic.c_str(), gain(way), setUp(way).c_str());
@@ -239,8 +241,8 @@ class HaloBench {
           {name, isBaseline, [this, matrix] { matrix->apply(*x_, *y_); }, &matrix->importHalo()->report(), {}});
     } else {
       const auto halo = std::make_shared<NodeAwareImport<>>(*import_, options);
-      ways_.push_back({name, isBaseline, [this, halo] { halo->doImport(*x_, *y_, Tpetra::INSERT); }, &halo->report(),
-                       {}});
+      ways_.push_back(
+          {name, isBaseline, [this, halo] { halo->doImport(*x_, *y_, Tpetra::INSERT); }, &halo->report(), {}});
     }
   }
 

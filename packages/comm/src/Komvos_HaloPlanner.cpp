@@ -22,6 +22,7 @@ struct Wishes {
   RouteChoice route;
   Pairing pairing = Pairing::byVolume;
   std::optional<OnNodeHops> onNode;
+  int columns = 1;
   std::shared_ptr<const NodeTopology> topology;
   std::shared_ptr<const NodeTopology> sockets;  // null: not known, or one on each node
   std::shared_ptr<const MachineModel> machine;
@@ -36,6 +37,7 @@ void requireSame(const Impl::PrivateComm& comm, const Wishes& wishes) {
       {"route", hashOf(toString(wishes.route))},
       {"pairing", static_cast<std::uint64_t>(wishes.pairing)},
       {"way of on-node hops", wishes.onNode ? 1 + static_cast<std::uint64_t>(*wishes.onNode) : 0},
+      {"number of columns in shared memory", static_cast<std::uint64_t>(wishes.columns)},
       {"topology", wishes.topology->fingerprint()},
       {"socket topology", wishes.sockets ? wishes.sockets->fingerprint() : 0},
       {"machine model", wishes.machine ? 1 : 0},
@@ -73,6 +75,7 @@ void requireSize(const char* what, const NodeTopology& topology, int numRanks) {
 /// Options, then environment, then defaults; any error is agreed on.
 Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
   Wishes wishes;
+  wishes.columns = std::max(1, options.columns);
   wishes.topology = options.topology;
   wishes.sockets = options.sockets;
   wishes.machine = options.machine;
@@ -166,6 +169,7 @@ class Planner {
     const Candidate& best = candidates_[chosen];
     result.plan = best.plan;
     result.onNode = best.report.onNode;
+    result.columns = wishes_.columns;
     result.report.route = best.plan->route;
     result.report.onNode = best.report.onNode;
     result.report.chosen = best.report.traffic;

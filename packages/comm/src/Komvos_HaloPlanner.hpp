@@ -25,6 +25,7 @@ struct ExchangeOptions {
   std::optional<RouteChoice> route;              ///< default: automatic
   std::optional<Pairing> pairing;                ///< default: byVolume
   std::optional<OnNodeHops> onNode;              ///< default: what is faster on this halo
+  int columns = 1;  ///< vectors of up to so many columns find room in shared memory; wider ones go by messages
   std::shared_ptr<const NodeTopology> topology;  ///< default: what MPI says
   std::shared_ptr<const NodeTopology> sockets;   ///< default: where the processes are bound
   /// Drops routes that cannot win before they are measured. Default: none, all are measured.
@@ -67,6 +68,7 @@ struct HaloReport {
 struct PlannedHalo {
   std::shared_ptr<const ExchangePlan> plan;
   OnNodeHops onNode = OnNodeHops::messages;
+  int columns = 1;
   HaloReport report;
 };
 

@@ -172,7 +172,8 @@ template <class Scalar>
 auto NodeAwareImport<LO, GO, Node>::exchange() const -> Exchange<Scalar, device_type>& {
   std::shared_ptr<void>& made = state_->exchanges[typeid(Scalar)];
   if (!made) {
-    made = std::make_shared<Exchange<Scalar, device_type>>(state_->userComm, state_->halo.plan, 1, state_->halo.onNode);
+    made = std::make_shared<Exchange<Scalar, device_type>>(state_->userComm, state_->halo.plan, state_->halo.columns,
+                                                           state_->halo.onNode);
   }
   return *static_cast<Exchange<Scalar, device_type>*>(made.get());
 }
