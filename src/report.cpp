@@ -71,33 +71,42 @@ std::string times(const HaloReport& r) {
                                : "";
 }
 
+/// Why a halo in use keeps the standard route.
+std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
+  if (solve.decidedBefore) {
+    return "as decided before";
+  }
+  if (solve.route != "auto") {
+    return "as asked for";
+  }
+  const auto measured = std::count_if(r.candidates.begin(), r.candidates.end(),
+                                      [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
+  return measured == 0
+             ? "no other way was worth measuring"
+             : format("no other of %ld ways that were measured is clearly faster", static_cast<long>(measured));
+}
+
 /// What the route of this halo gained, as a sentence.
-std::string gain(const HaloEntry& halo, bool wasMeasured) {
+std::string gain(const HaloEntry& halo, const SolveReport& solve) {
   const HaloReport& r = halo.report;
   const RankTraffic& before = r.standard.total;
   const RankTraffic& after = r.chosen.total;
   if (before.interNodeMessages == 0) {
     return halo.name + ": nothing crosses between nodes.";
   }
-  if (r.route != "standard" && after.interNodeMessages == before.interNodeMessages) {
+  if (r.route == "standard") {
+    return halo.name + ": the standard route, by " + toString(r.onNode) + " on nodes, " + whyStandard(r, solve) + "." +
+           times(r);
+  }
+  if (after.interNodeMessages == before.interNodeMessages) {
     return halo.name + ": " + r.route +
            format(" sends as many messages between nodes as standard, %ld.", before.interNodeMessages) + times(r);
   }
-  if (r.route != "standard") {
-    return halo.name + ": " + r.route +
-           format(" sends %ld instead of %ld messages between nodes, and %ld instead of %ld bytes.",
-                  after.interNodeMessages, before.interNodeMessages, bytes(after.interNodeValues),
-                  bytes(before.interNodeValues)) +
-           times(r);
-  }
-  if (wasMeasured && r.standardSeconds > 0) {
-    const auto count = std::count_if(r.candidates.begin(), r.candidates.end(),
-                                     [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
-    return halo.name + format(": the standard route stays, the fastest of %ld ways that were measured, by %s on nodes.",
-                              static_cast<long>(count), toString(r.onNode).c_str()) +
-           times(r);
-  }
-  return halo.name + ": the standard route, as asked for.";
+  return halo.name + ": " + r.route +
+         format(" sends %ld instead of %ld messages between nodes, and %ld instead of %ld bytes.",
+                after.interNodeMessages, before.interNodeMessages, bytes(after.interNodeValues),
+                bytes(before.interNodeValues)) +
+         times(r);
 }
 
 std::string plural(int count, const char* word) { return std::to_string(count) + " " + word + (count == 1 ? "" : "s"); }
@@ -136,7 +145,7 @@ std::string toText(const SolveReport& r) {
     if (halo.used && halo.report.chosenSeconds > 0) {
       text += "ways considered for " + halo.name + ", * chosen:\n" + describe(halo.report);
     }
-    text += halo.used ? gain(halo, r.route == "auto") + "\n" : "";
+    text += halo.used ? gain(halo, r) + "\n" : "";
   }
   const std::string planned = haloTable(r.halos, false);
   if (!planned.empty()) {

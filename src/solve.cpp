@@ -65,6 +65,7 @@ ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm
   }
   if (!decisions.empty()) {
     exchange.decisions = std::make_shared<const DecisionBook>(DecisionBook::load(mpiOf(comm), decisions));
+    report.decidedBefore = true;
   }
   if (!options.saveDecisionsFile.empty()) {
     exchange.record = std::make_shared<DecisionBook>();
@@ -81,8 +82,10 @@ ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
   std::string error;
   try {
-    if (comm->getRank() == 0 && !options.solutionFile.empty()) {
-      OutputFile::checkWritable(options.solutionFile);
+    for (const std::string& file : {options.solutionFile, options.saveDecisionsFile}) {
+      if (comm->getRank() == 0 && !file.empty()) {
+        OutputFile::checkWritable(file);
+      }
     }
     if (comm->getRank() == 0 && !options.jsonFile.empty() && options.jsonFile != "-") {
       OutputFile::checkWritable(options.jsonFile);

@@ -282,7 +282,16 @@ class BadInput(ProgramTest):
             (["solve", good, "--max-iterations", 99999999999], ["--max-iterations"]),
             (["solve", good, "--solver", "nonsense"], ["nonsense", "CG"]),
             (["solve", good, "--prec", "ilu"], ["ilu"]),
-            (["solve", good, "--route", "fast"], ["fast"]),
+            (["solve", good, "--route", "fast"], ["fast", "three-step"]),
+            (["solve", good, "--route", "axis:1,1"], ["axis:1,1"]),
+            (["solve", good, "--route", "split:0"], ["split:0"]),
+            (["solve", good, "--on-node", "pigeons"], ["--on-node", "pigeons", "shared-memory"]),
+            (["solve", good, "--machine", "green-waters"], ["green-waters", "blue-waters"]),
+            (["solve", good, "--machine", xml], ["broken.xml"]),
+            (["solve", good, "--decisions", self.folder / "none.json"], ["cannot read decisions", "none.json"]),
+            (["solve", good, "--decisions", self.folder], ["cannot read decisions", self.folder]),
+            (["solve", good, "--save-decisions", self.folder], ["directory"]),
+            (["solve", good, "--save-decisions", self.folder / "no" / "d.json"], ["d.json"]),
             (["solve", good, "--partition", "x"], ["--partition"]),
             (["solve", good, "--ranks-per-node", "x"], ["x"]),
             (["solve", good, "--ranks-per-node", 0], ["0"]),
@@ -297,10 +306,15 @@ class BadInput(ProgramTest):
             (["solve", good, "--json", self.folder / "no" / "x.json"], ["x.json"]),
         ]
         self.check_refusals(cases)
+        routes = [(["solve", good, "--route", "axis:7,1,1,1"], ["axis:7,1,1,1", "product 4"]),
+                  (["solve", good, "--ranks-per-node", 2, "--route", "sockets"], ["route sockets", "socket"])]
+        self.check_refusals(routes, ranks=(4,))  # one rank has no halo
 
     def test_bad_environment(self):
         for name, value, word in (("KOMVOS_ROUT", "auto", "KOMVOS_ROUT "), ("KOMVOS_ROUTE", "fast", "fast"),
-                                  ("KOMVOS_RANKS_PER_NODE", "x", "x"), ("KOMVOS_GPU_AWARE_MPI", "perhaps", "perhaps")):
+                                  ("KOMVOS_RANKS_PER_NODE", "x", "x"), ("KOMVOS_GPU_AWARE_MPI", "perhaps", "perhaps"),
+                                  ("KOMVOS_ON_NODE", "pigeons", "pigeons"), ("KOMVOS_MACHINE", "none", "none"),
+                                  ("KOMVOS_DECISIONS", "/none", "/none")):
             self.check_refusal(run(2, "solve", BAD / "small_good.mtx", environment={name: value}), [word])
 
 
@@ -311,7 +325,7 @@ class RealMatrices(ProgramTest):
             b = read_vector(MATRICES / f"{name}_rhs.mtx")
             for ranks in (1, 4, 5):
                 iterations = set()
-                for route in ("standard", "three-step", "auto"):
+                for route in ("standard", "two-step", "three-step", "split", "axis", "auto"):
                     with self.subTest(name, ranks=ranks, route=route):
                         output = self.folder / "x.mtx"
                         report = self.solve(ranks, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx",
@@ -484,6 +498,103 @@ class Solvers(ProgramTest):
         self.assertEqual(len(result.errors), 1)
 
 
+class Tuner(ProgramTest):
+    PROBLEM = ("--problem", "random", "--n", 1200)  # everybody needs values of everybody
+
+    def test_every_route_is_obeyed(self):
+        iterations = set()
+        routes = {"standard": "standard", "two-step": "two-step", "three-step": "three-step", "split": "split",
+                  "split:2": "split:2", "axis": "axis:3,2,1,1", "axis:2,3,1,1": "axis:2,3,1,1",
+                  "axis:1,3,2,1": "axis:1,3,2,1"}
+        for asked, name in routes.items():
+            report = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--route", asked)
+            iterations.add(report["iterations"])
+            self.assertEqual((report["route"], report["halos"][0]["route"]), (asked, name))
+            chosen = [one for one in report["halos"][0]["candidates"] if not one["not_chosen_because"]]
+            self.assertEqual([one["route"] for one in chosen], [asked])
+        report = self.solve(4, *self.PROBLEM, "--route", "sockets")  # as detected
+        self.assertEqual(report["halos"][0]["route"], "sockets")
+        self.assertEqual(len(iterations), 1, "the route must not change the numbers")
+
+    def test_both_ways_on_the_node_are_obeyed(self):
+        for on_node in ("messages", "shared-memory", "auto"):
+            report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--on-node", on_node)
+            halo = report["halos"][0]
+            self.assertEqual(report["on_node"], on_node)
+            self.assertIn(halo["on_node"], ("messages", "shared-memory") if on_node == "auto" else (on_node,))
+            measured = {one["on_node"] for one in halo["candidates"] if one["measured_seconds"] is not None}
+            self.assertEqual(measured, {"messages", "shared-memory"} if on_node == "auto" else {on_node})
+            report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, environment={"KOMVOS_ON_NODE": on_node})
+            self.assertEqual(report["on_node"], on_node)
+
+    def test_a_machine_gives_every_candidate_a_modelled_time(self):
+        halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--machine", "blue-waters")["halos"][0]
+        least = min(one["modelled_seconds"] for one in halo["candidates"])
+        for one in halo["candidates"]:
+            if one["not_chosen_because"].startswith("the model says"):
+                self.assertGreater(one["modelled_seconds"], 4 * least)
+                self.assertIsNone(one["measured_seconds"])
+        halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3)["halos"][0]
+        self.assertEqual({one["modelled_seconds"] for one in halo["candidates"]}, {None})
+
+    def test_a_saved_decision_is_taken_and_nothing_is_measured(self):
+        file = self.folder / "decisions.json"
+        for route in ("auto", "three-step"):
+            first = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--route", route, "--save-decisions", file)
+            book = json.loads(file.read_text())
+            self.assertEqual((book["format"], book["version"]), ("komvos-decisions", 1))
+            for how in ({}, {"environment": {"KOMVOS_DECISIONS": str(file)}}):
+                option = () if how else ("--decisions", file)
+                second = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, *option, **how)
+                self.assertEqual(second["iterations"], first["iterations"])
+                self.assertEqual(len(second["halos"]), len(first["halos"]))
+                for before, after in zip(first["halos"], second["halos"]):
+                    for key in ("name", "route", "on_node", "chosen"):
+                        self.assertEqual(after[key], before[key])
+                    self.assertIsNone(after["chosen_seconds"])
+                    self.assertEqual({one["measured_seconds"] for one in after["candidates"]}, {None})
+
+    def test_decisions_are_taken_for_every_halo_that_is_exchanged(self):
+        file = self.folder / "decisions.json"
+        arguments = ("--problem", "laplace3d", "--n", 20, "--ranks-per-node", 2)
+        first = self.solve(4, *arguments, "--save-decisions", file)
+        second = self.solve(4, *arguments, "--decisions", file)
+        self.assertEqual(second["iterations"], first["iterations"])
+        self.assertEqual([halo["route"] for halo in second["halos"]], [halo["route"] for halo in first["halos"]])
+        self.assertTrue(any(not halo["used"] for halo in first["halos"]))
+
+    def test_the_report_says_why_a_halo_keeps_the_standard_route(self):
+        file = self.folder / "decisions.json"
+        on_pairs = (*self.PROBLEM, "--ranks-per-node", 2, "--on-node", "messages")
+        result = run(4, "solve", *on_pairs, "--route", "standard", "--save-decisions", file)
+        self.assertIn("A: the standard route, by messages on nodes, as asked for.", result.out)
+        result = run(4, "solve", *on_pairs, "--decisions", file)
+        self.assertIn("A: the standard route, by messages on nodes, as decided before.", result.out)
+        result = run(4, "solve", *on_pairs)
+        self.assertRegex(result.out, r"A: (the standard route, by messages on nodes, no other of \d+ ways that were "
+                                     r"measured is clearly faster\.|[a-z-]+ sends \d+ instead of \d+ messages).* One "
+                                     r"exchange took \d+ us")
+
+    def test_decisions_that_do_not_fit_are_refused_with_the_reason(self):
+        file, other = self.folder / "decisions.json", self.folder / "other.json"
+        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--save-decisions", file)
+        text = file.read_text()
+        machine = json.loads(text)["decisions"][0]["machine"]
+        other.write_text(text.replace(machine, "a computer of 1950"))
+        cut, typo = self.folder / "cut.json", self.folder / "typo.json"
+        cut.write_text(text[:len(text) // 2])
+        typo.write_text(text.replace('"on_node"', '"an_node"'))
+        solve = ("solve", *self.PROBLEM)
+        self.check_refusals([
+            ((*solve, "--ranks-per-node", "1,3", "--decisions", file), [file, "made for other nodes: 4 ranks"]),
+            ((*solve, "--ranks-per-node", 2, "--entries", 7, "--decisions", file), [file, "for this pattern"]),
+            ((*solve, "--ranks-per-node", 2, "--decisions", other),
+             [other, "made on another machine: a computer of 1950; here: " + machine]),
+            ((*solve, "--ranks-per-node", 2, "--decisions", cut), [cut, "damaged"]),
+            ((*solve, "--ranks-per-node", 2, "--decisions", typo), [typo, "on_node"]),
+        ], ranks=(4,))
+
+
 class Report(ProgramTest):
     TRAFFIC = {side: {f"{what}_{over}": int for what in ("messages", "bytes") for over in ("max", "total")}
                for side in ("inter_node", "on_node")}
@@ -491,13 +602,16 @@ class Report(ProgramTest):
     SCHEMA = {
         "komvos_version": str, "problem": str, "rows": int, "entries": int, "symmetric": bool,
         "ranks": int, "nodes": int,
-        "ranks_per_node": list, "topology_source": str, "partition": str, "route": str, "pairing": str, "solver": str,
-        "preconditioner": str, "tolerance": float, "max_iterations": int, "iterations": int, "restarts": int,
+        "ranks_per_node": list, "topology_source": str, "partition": str, "route": str, "pairing": str, "on_node": str,
+        "solver": str, "preconditioner": str, "tolerance": float, "max_iterations": int, "iterations": int, "restarts": int,
         "true_residual": float, "belos_residual": float, "belos_converged": bool, "converged": bool,
         "relative_error": SECONDS, "read_seconds": float, "setup_seconds": float, "solve_seconds": float, "halos": list,
     }
     HALO = {"name": str, "used": bool, "route": str, "neighbours_max": int, "standard": TRAFFIC, "chosen": TRAFFIC,
-            "standard_seconds": SECONDS, "chosen_seconds": SECONDS, "setup_seconds": float}
+            "standard_seconds": SECONDS, "chosen_seconds": SECONDS, "setup_seconds": float, "on_node": str,
+            "candidates": list}
+    CANDIDATE = {"route": str, "on_node": str, "modelled_seconds": SECONDS, "measured_seconds": SECONDS,
+                 "traffic": TRAFFIC, "not_chosen_because": str}
 
     def check(self, value, schema, where):
         if not isinstance(schema, dict):
@@ -516,10 +630,27 @@ class Report(ProgramTest):
             self.assertEqual([halo["name"] for halo in report["halos"] if halo["used"]], ["A"])
             for halo in report["halos"]:
                 self.check(halo, self.HALO, "halo")
-            measured = report["halos"][0]["standard_seconds"] is not None
-            self.assertEqual(measured, route == "auto")
-            if route != "auto":
-                self.assertEqual(report["halos"][0]["route"], route)
+                self.check_candidates(halo)
+            halo = report["halos"][0]
+            measured = {one["route"] for one in halo["candidates"] if one["measured_seconds"] is not None}
+            self.assertEqual(halo["standard_seconds"] is not None, "standard" in measured)
+            if route == "auto":
+                self.assertIn("standard", measured)
+            else:  # by messages and by shared memory
+                self.assertEqual((halo["route"], measured), (route, {route}))
+
+    def check_candidates(self, halo):
+        for one in halo["candidates"]:
+            self.check(one, self.CANDIDATE, "candidate")
+        chosen = [one for one in halo["candidates"] if one["not_chosen_because"] == ""]
+        self.assertEqual(len(chosen), 1, halo["candidates"])
+        self.assertEqual(chosen[0]["route"].partition(":")[0], halo["route"].partition(":")[0])
+        self.assertEqual((chosen[0]["on_node"], chosen[0]["traffic"], chosen[0]["measured_seconds"]),
+                         (halo["on_node"], halo["chosen"], halo["chosen_seconds"]))
+        standard = halo["candidates"][0]
+        self.assertEqual((standard["route"], standard["on_node"]), ("standard", "messages"))
+        self.assertEqual((standard["traffic"], standard["measured_seconds"]),
+                         (halo["standard"], halo["standard_seconds"]))
 
 
 def main():

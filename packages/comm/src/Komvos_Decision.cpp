@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
@@ -90,11 +89,12 @@ DecisionBook DecisionBook::load(MPI_Comm comm, const std::string& file) {
   std::string error;
   if (rank == 0) {
     std::ifstream in(file, std::ios::binary);
-    std::ostringstream all;
-    all << in.rdbuf();
-    text = all.str();
-    if (!in) {
-      error = "cannot read decisions from " + file;
+    char block[4096];
+    while (in.read(block, sizeof block), in.gcount() > 0) {
+      text.append(block, static_cast<std::size_t>(in.gcount()));
+    }
+    if (!in.is_open() || in.bad()) {  // bad: a directory opens, and cannot be read
+      error = "cannot read decisions from '" + file + "'";
     }
   }
   agreeOnError(comm, error);
@@ -108,6 +108,9 @@ DecisionBook DecisionBook::parse(const std::string& text, const std::string& nam
     const Json json = Json::parse(text);
     if (json.at("format") != format || json.at("version") != version) {
       throw BadInput("format is not " + std::string(format) + ", version " + std::to_string(version));
+    }
+    if (!json.at("decisions").is_array()) {
+      throw BadInput("\"decisions\" is not a list");
     }
     for (const Json& one : json.at("decisions")) {
       Entry entry;

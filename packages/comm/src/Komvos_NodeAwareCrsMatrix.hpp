@@ -35,6 +35,10 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
   ~NodeAwareCrsMatrix() override;
 
   /// Y = beta Y + alpha op(A) X. \note Collective.
+  /// \throws PlanMismatch if a vector does not fit, also on ranks that would have got values from this one. A rank
+  /// whose own code throws before apply() lets the others finish by abandoning, in this order, the exchanges of
+  /// importHalo() forward and of exportHalo() in reverse, if transposed those of exportHalo() forward and of
+  /// importHalo() in reverse; see NodeAwareImport::exchange().
   void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
              Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),
              Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;

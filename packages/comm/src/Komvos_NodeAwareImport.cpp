@@ -228,11 +228,12 @@ template <class LO, class GO, class Node>
 template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                                              Tpetra::CombineMode mode) const {
-  if (mode != Tpetra::INSERT && mode != Tpetra::REPLACE && !addsRemotely(mode)) {
-    throw BadInput("NodeAwareImport::doImport: CombineMode must be INSERT, REPLACE, ADD or ADD_ASSIGN");
-  }
   const State& state = *state_;
   auto& run = exchange<Scalar>();
+  if (mode != Tpetra::INSERT && mode != Tpetra::REPLACE && !addsRemotely(mode)) {
+    run.abandonForward();
+    throw BadInput("NodeAwareImport::doImport: CombineMode must be INSERT, REPLACE, ADD or ADD_ASSIGN");
+  }
   Columns<multivector_type<Scalar>> from(source);
   Columns<multivector_type<Scalar>> to(target);
   const auto x = from.read();
@@ -264,11 +265,12 @@ template <class LO, class GO, class Node>
 template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                                              Tpetra::CombineMode mode) const {
-  if (!addsRemotely(mode)) {
-    throw BadInput("NodeAwareImport::doExport: CombineMode must be ADD or ADD_ASSIGN");
-  }
   const State& state = *state_;
   auto& run = exchange<Scalar>();
+  if (!addsRemotely(mode)) {
+    run.abandonReverse();
+    throw BadInput("NodeAwareImport::doExport: CombineMode must be ADD or ADD_ASSIGN");
+  }
   Columns<multivector_type<Scalar>> from(source);
   Columns<multivector_type<Scalar>> to(target);
   const auto x = from.read();

@@ -52,7 +52,9 @@ class NodeAwareImport {
   /// \param source over the owned map, any number of columns
   /// \param target over the overlapping map, as many columns
   /// \note Collective; bit-identical to Tpetra's doImport.
-  /// \throws PlanMismatch if a vector does not fit its map, also on ranks that would have got values from this one
+  /// \throws PlanMismatch if a vector does not fit its map, also on ranks that would have got values from this one, or
+  /// from one that abandoned the exchange; see exchange()
+  /// \throws BadInput for another mode; ranks that would have got values from this one throw PlanMismatch
   template <class Scalar>
   void doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                 Tpetra::CombineMode mode) const;
@@ -75,7 +77,12 @@ class NodeAwareImport {
   /// For operators that overlap communication with work. Local index i < numSame() is the same entry in both maps;
   /// the exchange fills the rest of the overlapping map, index i at ghost i - numSame(), except for the permuted
   /// entries, which are on this rank in another place: ghost permuteTo(k) is owned permuteFrom(k).
+  ///
+  /// A rank that cannot take part in a doImport, because its own code threw before, calls
+  /// exchange<Scalar>().abandonForward() in its place, for a doExport abandonReverse(): nobody waits, and ranks that
+  /// would have got its values throw PlanMismatch.
   /// \return the one exchange for this scalar type, made when it is first asked for
+  /// \note Collective when it is first asked for.
   template <class Scalar>
   Exchange<Scalar, device_type>& exchange() const;
   int numSame() const;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -14,6 +13,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_Settings.hpp"
+#include "mpi_support.hpp"
 #include "tpetra_support.hpp"
 
 namespace {
@@ -353,17 +353,63 @@ TEST(NodeAwareImportMisuse, OtherNumbersOfColumnsAndModesAreRefused) {
   checkSums<double>(halo, import, 2);
 }
 
+/// A rank's own code throws before it takes part, or it asks for a mode that does not exist: nobody waits, whoever
+/// needs its values hears of it, and the next exchange is as if nothing had happened.
+void checkARankThatCannotTakePart(const std::function<void(const NodeAwareImport<>&)>& insteadOfImport,
+                                  const std::function<void(const NodeAwareImport<>&)>& insteadOfExport) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int rank = comm->getRank();
+  const int size = comm->getSize();
+  const MapPair maps = makeMaps(mapKinds()[6], 5, comm);  // everybody needs everything
+  const Import import(maps.owned, maps.overlapping);
+  const auto ownedByMe = static_cast<int>(Komvos::Impl::localLength(*maps.owned));
+  std::vector<int> owned(size);
+  MPI_Allgather(&ownedByMe, 1, MPI_INT, owned.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  const NamedTopology pairs{"pairs", NodeTopology::uniform(size, 2)};
+  for (const Method& method : someMethods(pairs.topology)) {
+    for (int guilty = 0; guilty < size; ++guilty) {
+      SCOPED_TRACE(toString(method.route) + ", " + toString(method.onNode) + ", guilty rank " + std::to_string(guilty));
+      const NodeAwareImport<> halo(import, optionsFor(pairs, method.route, method.onNode));
+      MultiVector<double> source(maps.owned, 1);
+      MultiVector<double> target(maps.overlapping, 1);
+      fill(source, 1);
+      if (rank == guilty) {
+        insteadOfImport(halo);
+      } else {
+        const std::string text = errorOf<PlanMismatch>([&] { halo.doImport(source, target, Tpetra::INSERT); });
+        EXPECT_EQ(owned[guilty] > 0, text.find("abandoned") != std::string::npos) << text;
+      }
+      checkCopies<double>(halo, import, 1);
+      if (rank == guilty) {
+        insteadOfExport(halo);
+      } else {
+        const std::string text = errorOf<PlanMismatch>([&] { halo.doExport(target, source, Tpetra::ADD); });
+        EXPECT_EQ(owned[rank] > 0, text.find("abandoned") != std::string::npos) << text;
+      }
+      checkSums<double>(halo, import, 1);
+    }
+  }
+}
+
+TEST(NodeAwareImportMisuse, ARankThatThrowsBeforeCanLetTheOthersFinish) {
+  checkARankThatCannotTakePart([](const NodeAwareImport<>& halo) { halo.exchange<double>().abandonForward(); },
+                               [](const NodeAwareImport<>& halo) { halo.exchange<double>().abandonReverse(); });
+}
+
+TEST(NodeAwareImportMisuse, AModeThatDoesNotExistOnOneRankLeavesNobodyWaiting) {
+  const auto refused = [](const NodeAwareImport<>& halo, bool isImport) {
+    MultiVector<double> owned(halo.getOwnedMap(), 1);
+    MultiVector<double> overlapping(halo.getOverlappingMap(), 1);
+    const std::string text = errorOf<BadInput>([&] {
+      isImport ? halo.doImport(owned, overlapping, Tpetra::ABSMAX) : halo.doExport(overlapping, owned, Tpetra::INSERT);
+    });
+    EXPECT_NE(std::string::npos, text.find("CombineMode")) << text;
+  };
+  checkARankThatCannotTakePart([&](const NodeAwareImport<>& halo) { refused(halo, true); },
+                               [&](const NodeAwareImport<>& halo) { refused(halo, false); });
+}
+
 // --- environment -----------------------------------------------------------------------------------------------------
-
-/// Sets a variable for as long as it lives.
-class Variable {
- public:
-  Variable(const std::string& name, const std::string& value) : name_(name) { setenv(name.c_str(), value.c_str(), 1); }
-  ~Variable() { unsetenv(name_.c_str()); }
-
- private:
-  std::string name_;
-};
 
 std::string settingsError() {
   return errorOf<BadInput>([] { Komvos::readSettings(); });

@@ -328,30 +328,81 @@ TEST(NodeAwareCrsMatrixMisuse, VectorsThatDoNotFitAreRefused) {
   checkApply(*matrix, nodeAware, 2, Teuchos::NO_TRANS, 1, 0);
 }
 
-/// One rank gives a vector over a longer map: it must fail there, leave no other rank waiting, and do no harm.
-void checkWrongVectorOnOneRank(const std::string& name, Teuchos::ETransp mode, bool wrongX) {
+const Komvos::OnNodeHops bothWays[] = {Komvos::OnNodeHops::messages, Komvos::OnNodeHops::sharedMemory};
+
+/// Calls work(matrix, node-aware matrix) for the matrix of this name along three steps, by both ways on the node.
+template <class Work>
+void onMatrixByBothWays(const std::string& name, const Work& work) {
   const auto comm = Tpetra::getDefaultComm();
   const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
   for (const NamedMatrix& one : matricesOn(comm)) {
-    if (one.name != name) {
-      continue;
+    for (const Komvos::OnNodeHops onNode : bothWays) {
+      if (one.name == name) {
+        SCOPED_TRACE(name + ", " + toString(onNode));
+        work(*one.matrix, NodeAwareCrsMatrix<>(*one.matrix, optionsFor(pairs, RouteChoice::threeStep, onNode)));
+      }
     }
-    const NodeAwareCrsMatrix<> nodeAware(*one.matrix, optionsFor(pairs, RouteChoice::threeStep));
+  }
+}
+
+/// One rank gives a vector over a longer map: it must fail there, leave no other rank waiting, and do no harm.
+void checkWrongVectorOnOneRank(const std::string& name, Teuchos::ETransp mode, bool wrongX) {
+  onMatrixByBothWays(name, [&](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    const auto comm = Tpetra::getDefaultComm();
     const bool plain = mode == Teuchos::NO_TRANS;
     const auto longer = rowsOf(100 * comm->getSize(), false, false, 1, comm);
     for (int guilty = 0; guilty < comm->getSize(); ++guilty) {
       const bool wrong = guilty == comm->getRank();
-      Vector x(wrong && wrongX ? longer : plain ? one.matrix->getDomainMap() : one.matrix->getRangeMap(), 2);
-      Vector y(wrong && !wrongX ? longer : plain ? one.matrix->getRangeMap() : one.matrix->getDomainMap(), 2);
+      Vector x(wrong && wrongX ? longer : plain ? matrix.getDomainMap() : matrix.getRangeMap(), 2);
+      Vector y(wrong && !wrongX ? longer : plain ? matrix.getRangeMap() : matrix.getDomainMap(), 2);
       bool failed = false;
       try {
         nodeAware.apply(x, y, mode);
       } catch (const Komvos::PlanMismatch&) {
         failed = true;
       }
-      EXPECT_TRUE(failed || !wrong) << name << ", guilty rank " << guilty;
-      checkApply(*one.matrix, nodeAware, 2, mode, 1, 0);
+      EXPECT_TRUE(failed || !wrong) << "guilty rank " << guilty;
+      checkApply(matrix, nodeAware, 2, mode, 1, 0);
     }
+  });
+}
+
+/// One rank's own code throws before apply: as the documentation of apply says, it lets the others finish.
+TEST(NodeAwareCrsMatrixMisuse, ARankThatThrowsBeforeApplyCanLetTheOthersFinish) {
+  for (const char* name : {"random, scattered rows", "band, another range map"}) {
+    onMatrixByBothWays(name, [](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+      const int rank = matrix.getComm()->getRank();
+      const int size = matrix.getComm()->getSize();
+      for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+        const bool plain = mode == Teuchos::NO_TRANS;
+        const auto* const first = plain ? nodeAware.importHalo() : nodeAware.exportHalo();
+        const auto* const second = plain ? nodeAware.exportHalo() : nodeAware.importHalo();
+        for (int guilty = 0; guilty < size; ++guilty) {
+          int failed = 0;
+          if (rank == guilty) {
+            if (first != nullptr) {
+              first->exchange<double>().abandonForward();
+            }
+            if (second != nullptr) {
+              second->exchange<double>().abandonReverse();
+            }
+          } else {
+            Vector x(plain ? matrix.getDomainMap() : matrix.getRangeMap(), 1);
+            Vector y(plain ? matrix.getRangeMap() : matrix.getDomainMap(), 1);
+            fill(x, 1);
+            try {
+              nodeAware.apply(x, y, mode);
+            } catch (const Komvos::PlanMismatch& error) {
+              EXPECT_NE(std::string::npos, std::string(error.what()).find("abandoned")) << error.what();
+              failed = 1;
+            }
+          }
+          MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+          EXPECT_EQ(size > 1 ? 1 : 0, failed) << "nobody missed the values of rank " << guilty;
+          checkApply(matrix, nodeAware, 1, mode, 1, 0);
+        }
+      }
+    });
   }
 }
 

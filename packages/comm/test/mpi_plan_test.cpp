@@ -12,30 +12,18 @@
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ThreeStepRoute.hpp"
 #include "Komvos_Traffic.hpp"
+#include "mpi_support.hpp"
 #include "plan_simulation.hpp"
 #include "test_patterns.hpp"
 
 namespace {
 
 using namespace KomvosTest;
-using Komvos::BadInput;
 using Komvos::ExchangeOptions;
 using Komvos::InMemoryTransport;
 using Komvos::MpiTransport;
 using Komvos::Pairing;
 using Komvos::RouteChoice;
-
-int worldRank() {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return rank;
-}
-
-int worldSize() {
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  return size;
-}
 
 ExchangePlan buildWithMpi(RouteChoice choice, Pairing pairing, const NodeTopology& topology, const Pattern& mine) {
   MpiTransport transport(Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD));
@@ -123,27 +111,6 @@ TEST(MpiPlans, PlanHaloReportsTheTrafficOfBothRoutes) {
       }
     }
   }
-}
-
-/// Runs `work` and expects BadInput with one text on all ranks. \return the text
-std::string commonError(const std::string& what, const std::function<void()>& work) {
-  std::string text = "no error";
-  try {
-    work();
-  } catch (const BadInput& error) {
-    text = error.what();
-  } catch (const std::exception& error) {
-    text = std::string("another exception: ") + error.what();
-  }
-  int length = static_cast<int>(text.size());
-  MPI_Bcast(&length, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  std::string first = text;
-  first.resize(length);
-  MPI_Bcast(first.data(), length, MPI_CHAR, 0, MPI_COMM_WORLD);
-  EXPECT_EQ(first, text) << what;
-  EXPECT_NE("no error", text) << what;
-  EXPECT_EQ(std::string::npos, text.find("another exception")) << what;
-  return text;
 }
 
 /// What one rank may get wrong, with some words of the error it must cause everywhere.

@@ -1,0 +1,631 @@
+// planHalo decides, remembers and refuses: candidates, decisions and their file, wishes and the environment.
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <Tpetra_Details_DefaultTypes.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "Komvos_Decision.hpp"
+#include "Komvos_Error.hpp"
+#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_MachineModel.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_Transport.hpp"
+#include "mpi_support.hpp"
+#include "plan_simulation.hpp"
+#include "test_patterns.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace KomvosTest;
+using Komvos::BadInput;
+using Komvos::DecisionBook;
+using Komvos::ExchangeOptions;
+using Komvos::HaloCandidate;
+using Komvos::HaloIdentity;
+using Komvos::HaloMethod;
+using Komvos::HaloReport;
+using Komvos::OnNodeHops;
+using Komvos::Pairing;
+using Komvos::PlannedHalo;
+using Komvos::RouteChoice;
+
+/// A folder that all ranks know and rank 0 fills.
+class SharedFolder {
+ public:
+  SharedFolder() {
+    std::string made = (fs::temp_directory_path() / "komvos-tuner-XXXXXX").string();
+    if (worldRank() == 0 && mkdtemp(made.data()) == nullptr) {
+      throw std::runtime_error("cannot make a folder for the test");
+    }
+    path_ = textOfRankZero(made);
+  }
+  ~SharedFolder() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (worldRank() == 0) {
+      fs::remove_all(path_);
+    }
+  }
+  SharedFolder(const SharedFolder&) = delete;
+  SharedFolder& operator=(const SharedFolder&) = delete;
+
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  /// \return the path of the file
+  std::string write(const std::string& name, const std::string& text) const {
+    if (worldRank() == 0) {
+      std::ofstream(path(name), std::ios::binary) << text;
+    }
+    return path(name);
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::string contentOf(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+bool canShareMemory() {
+  return Komvos::Exchange<double, Tpetra::Details::DefaultTypes::node_type::device_type>::canShareMemory();
+}
+
+Pattern denseHalo(int valuesPerRank = 2) {
+  const Needs halo = allToAll(worldSize(), valuesPerRank);
+  return Komvos::patternsFromNeeds(halo.owner, halo.needs)[worldRank()];
+}
+
+std::shared_ptr<const NodeTopology> share(const NodeTopology& topology) {
+  return std::make_shared<const NodeTopology>(topology);
+}
+
+/// Everything open, on nodes of two ranks with a socket each.
+ExchangeOptions onPairs() {
+  ExchangeOptions options;
+  options.topology = share(NodeTopology::uniform(worldSize(), 2));
+  options.sockets = share(NodeTopology::uniform(worldSize(), 1));
+  return options;
+}
+
+ExchangeOptions onPairs(const RouteChoice& route, OnNodeHops onNode = OnNodeHops::messages) {
+  ExchangeOptions options = onPairs();
+  options.route = route;
+  options.onNode = onNode;
+  return options;
+}
+
+PlannedHalo planDense(const ExchangeOptions& options) { return Komvos::planHalo(MPI_COMM_WORLD, denseHalo(), options); }
+
+/// The halo planned along this route, with nothing to decide.
+std::string planAlong(const RouteChoice& choice, const ExchangeOptions& where) {
+  Komvos::MpiTransport transport(Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD));
+  const auto route = makeRoute(choice, *where.topology, where.pairing.value_or(Pairing::byVolume), where.sockets.get());
+  Pattern pattern = denseHalo();
+  pattern.normalize();
+  return describe(buildPlans(transport, *where.topology, *route, {pattern}).front());
+}
+
+const HaloCandidate& chosenOf(const HaloReport& report) {
+  const auto isChosen = [](const HaloCandidate& one) { return one.dropped.empty(); };
+  EXPECT_EQ(1, std::count_if(report.candidates.begin(), report.candidates.end(), isChosen));
+  return *std::find_if(report.candidates.begin(), report.candidates.end(), isChosen);
+}
+
+bool measuredAny(const HaloReport& report) {
+  return std::any_of(report.candidates.begin(), report.candidates.end(),
+                     [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
+}
+
+void replace(std::string& text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  ASSERT_NE(std::string::npos, at) << from << " is not in\n" << text;
+  text.replace(at, from.size(), to);
+}
+
+/// The value of the first `"key": "value"`.
+std::string valueOf(const std::string& text, const std::string& key) {
+  const std::string head = "\"" + key + "\": \"";
+  const std::size_t first = text.find(head) + head.size();
+  return text.substr(first, text.find('"', first) - first);
+}
+
+// --- choice ----------------------------------------------------------------------------------------------------------
+
+TEST(Tuner, ChoosesOneCandidateAndSaysWhyNotTheOthers) {
+  for (const OnNodeHops onNode : {OnNodeHops::messages, OnNodeHops::sharedMemory}) {
+    ExchangeOptions options = onPairs();
+    options.onNode = onNode;
+    const HaloReport report = planDense(options).report;
+    const HaloCandidate& chosen = chosenOf(report);
+    EXPECT_EQ(report.onNode, chosen.onNode);
+    EXPECT_EQ(report.chosen.total.interNodeMessages, chosen.traffic.total.interNodeMessages);
+    EXPECT_EQ(report.chosenSeconds, chosen.measuredSeconds);
+    EXPECT_EQ(RouteChoice::standard, report.candidates.front().route);
+    EXPECT_EQ(OnNodeHops::messages, report.candidates.front().onNode);
+    EXPECT_EQ(report.standardSeconds, report.candidates.front().measuredSeconds);
+    for (const HaloCandidate& one : report.candidates) {
+      EXPECT_EQ(0, one.modelledSeconds) << "there is no model";
+      EXPECT_TRUE(one.dropped != "not asked for" || one.measuredSeconds == 0);
+    }
+    const std::string text = describe(report);
+    const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    EXPECT_EQ(2 + report.candidates.size(), lines) << text;
+    EXPECT_EQ(1, std::count(text.begin(), text.end(), '*')) << text;
+    EXPECT_NE(std::string::npos, text.find("\n* " + toString(chosen.route) + " ")) << text;
+  }
+}
+
+TEST(Tuner, IsTheDefaultAndTriesEveryRouteThatMayHelp) {
+  const Variable nodes("KOMVOS_RANKS_PER_NODE", "2");
+  const HaloReport report = planDense({}).report;
+  chosenOf(report);
+  const auto considers = [&](const RouteChoice& route, OnNodeHops onNode) {
+    return std::any_of(report.candidates.begin(), report.candidates.end(),
+                       [&](const HaloCandidate& one) { return one.route == route && one.onNode == onNode; });
+  };
+  const int size = worldSize();
+  EXPECT_TRUE(considers(RouteChoice::standard, OnNodeHops::messages));
+  EXPECT_EQ(size > 1 && canShareMemory(), considers(RouteChoice::standard, OnNodeHops::sharedMemory));
+  for (const RouteChoice& route : {RouteChoice::twoStep, RouteChoice::threeStep}) {
+    EXPECT_EQ(size > 2, considers(route, OnNodeHops::messages)) << toString(route);
+    EXPECT_EQ(size > 2 && canShareMemory(), considers(route, OnNodeHops::sharedMemory)) << toString(route);
+  }
+  EXPECT_EQ(size > 2 && size % 2 == 0, considers(RouteChoice::axis, OnNodeHops::messages));
+  EXPECT_EQ(size > 1 && (size > 2 || canShareMemory()), measuredAny(report));
+}
+
+TEST(Tuner, TakesARouteAndAWayThatAreAskedFor) {
+  for (const RouteChoice& route : routesFor(worldSize())) {
+    for (const OnNodeHops onNode : {OnNodeHops::messages, OnNodeHops::sharedMemory}) {
+      SCOPED_TRACE(toString(route) + ", " + toString(onNode));
+      const ExchangeOptions options = onPairs(route, onNode);
+      const PlannedHalo halo = planDense(options);
+      EXPECT_EQ(planAlong(route, options), describe(*halo.plan));
+      EXPECT_EQ(halo.plan->route, halo.report.route);
+      EXPECT_EQ(route, chosenOf(halo.report).route);
+      const bool shared = onNode == OnNodeHops::sharedMemory && canShareMemory() && worldSize() > 1;
+      EXPECT_EQ(shared ? OnNodeHops::sharedMemory : OnNodeHops::messages, halo.onNode);
+      EXPECT_EQ(halo.onNode, halo.report.onNode);
+      EXPECT_FALSE(measuredAny(halo.report));
+    }
+  }
+}
+
+TEST(Tuner, RefusesRoutesThatDoNotFitOnAllRanksAlike) {
+  const std::string ranks = std::to_string(worldSize());
+  const std::string factors = std::to_string(worldSize()) + ",2,1,1";
+  const std::string axis = commonError("axis", [&] { planDense(onPairs(Komvos::parseRoute("axis:" + factors))); });
+  EXPECT_NE(std::string::npos, axis.find(factors)) << axis;
+  EXPECT_NE(std::string::npos, axis.find("product " + ranks)) << axis;
+  ExchangeOptions options = onPairs(RouteChoice::sockets);
+  options.sockets = nullptr;
+  const std::string sockets = commonError("sockets", [&] { planDense(options); });
+  EXPECT_NE(std::string::npos, sockets.find("route sockets")) << sockets;
+  options.sockets = share(NodeTopology::uniform(worldSize() + 1, 1));
+  const std::string size = commonError("size", [&] { planDense(options); });
+  EXPECT_NE(std::string::npos, size.find("the socket topology has " + std::to_string(worldSize() + 1))) << size;
+}
+
+/// Each rank of the first half needs many values of its partner in the second, and the reverse: to send them through
+/// one rank of a node takes longer than to send them side by side.
+Pattern partnersHalo(int ranksPerNode) {
+  const int size = worldSize();
+  const int values = 20000;
+  Needs halo;
+  halo.needs.resize(size);
+  for (int rank = 0; rank < size; ++rank) {
+    const int partner = rank < ranksPerNode ? rank + ranksPerNode : rank - ranksPerNode;
+    for (int i = 0; i < values; ++i) {
+      halo.owner.push_back(rank);
+      if (partner < size) {
+        halo.needs[partner].push_back(rank * values + i);
+      }
+    }
+  }
+  return Komvos::patternsFromNeeds(halo.owner, halo.needs)[worldRank()];
+}
+
+TEST(Tuner, NeverMeasuresOrTakesWhatTheModelCallsHopeless) {
+  const int ranksPerNode = (worldSize() + 1) / 2;
+  ExchangeOptions options;
+  options.topology = share(NodeTopology::uniform(worldSize(), ranksPerNode));
+  options.onNode = OnNodeHops::messages;
+  options.machine = std::make_shared<const Komvos::MachineModel>(Komvos::blueWaters());
+  const HaloReport report = Komvos::planHalo(MPI_COMM_WORLD, partnersHalo(ranksPerNode), options).report;
+  double least = report.candidates.front().modelledSeconds;
+  for (const HaloCandidate& one : report.candidates) {
+    EXPECT_EQ(worldSize() > 1, one.modelledSeconds > 0) << toString(one.route);
+    least = std::min(least, one.modelledSeconds);
+  }
+  int hopeless = 0;
+  for (const HaloCandidate& one : report.candidates) {
+    const bool dropped = one.dropped.find("the model says ") == 0;
+    EXPECT_EQ(one.route != RouteChoice::standard && one.modelledSeconds > 4 * least, dropped) << describe(report);
+    EXPECT_TRUE(!dropped || one.measuredSeconds == 0) << describe(report);
+    hopeless += dropped ? 1 : 0;
+  }
+  EXPECT_TRUE(worldSize() < 8 || hopeless > 0) << describe(report);
+  EXPECT_LE(chosenOf(report).modelledSeconds, 4 * least);
+}
+
+// --- decisions -------------------------------------------------------------------------------------------------------
+
+DecisionBook bookOf(ExchangeOptions options) {
+  options.record = std::make_shared<DecisionBook>();
+  planDense(options);
+  return *options.record;
+}
+
+std::shared_ptr<const DecisionBook> reread(const DecisionBook& book) {
+  return std::make_shared<const DecisionBook>(DecisionBook::parse(book.toText(), "the book"));
+}
+
+TEST(Decisions, AHaloIsPlannedAsItWasDecidedAndNothingIsMeasured) {
+  std::vector<ExchangeOptions> all{onPairs()};
+  for (const RouteChoice& route : routesFor(worldSize())) {
+    all.push_back(onPairs(route));
+    all.back().pairing = Pairing::leastLoaded;
+  }
+  all.push_back(onPairs(RouteChoice::threeStep, OnNodeHops::sharedMemory));
+  for (ExchangeOptions& options : all) {
+    options.record = std::make_shared<DecisionBook>();
+    const PlannedHalo first = planDense(options);
+    EXPECT_EQ(1u, options.record->size());
+    ExchangeOptions again = onPairs();
+    again.decisions = reread(*options.record);
+    const PlannedHalo second = planDense(again);
+    SCOPED_TRACE(first.report.route + ", " + toString(first.onNode));
+    EXPECT_EQ(describe(*first.plan), describe(*second.plan));
+    EXPECT_EQ(first.report.route, second.report.route);
+    EXPECT_EQ(first.onNode, second.onNode);
+    EXPECT_EQ(chosenOf(first.report).route, chosenOf(second.report).route);
+    EXPECT_FALSE(measuredAny(second.report));
+    EXPECT_EQ(0, second.report.chosenSeconds);
+  }
+}
+
+TEST(Decisions, ForOneHaloTheLastCountsAndHalosDoNotMix) {
+  ExchangeOptions options = onPairs(RouteChoice::twoStep);
+  options.record = std::make_shared<DecisionBook>();
+  planDense(options);
+  options.route = RouteChoice::threeStep;
+  planDense(options);
+  EXPECT_EQ(1u, options.record->size());
+  options.route = RouteChoice::standard;
+  Komvos::planHalo(MPI_COMM_WORLD, denseHalo(5), options);
+  EXPECT_EQ(2u, options.record->size());
+  ExchangeOptions again = onPairs();
+  again.decisions = reread(*options.record);
+  EXPECT_EQ("three-step", planDense(again).report.route);
+  EXPECT_EQ("standard", Komvos::planHalo(MPI_COMM_WORLD, denseHalo(5), again).report.route);
+}
+
+TEST(Decisions, ForAnotherPatternTopologyOrMachineAreRefusedWithTheReason) {
+  const DecisionBook book = bookOf(onPairs(RouteChoice::threeStep));
+  ExchangeOptions options = onPairs();
+  options.decisions = reread(book);
+  const std::string pattern = commonError("pattern", [&] { Komvos::planHalo(MPI_COMM_WORLD, denseHalo(3), options); });
+  EXPECT_EQ("decisions in the book do not fit this halo: none of its 1 decisions is for this pattern", pattern);
+
+  if (worldSize() > 1) {
+    options.topology = share(NodeTopology::uniform(worldSize(), 1));
+    const std::string nodes = commonError("topology", [&] { planDense(options); });
+    EXPECT_NE(std::string::npos, nodes.find("made for other nodes: " + onPairs().topology->describe())) << nodes;
+    EXPECT_NE(std::string::npos, nodes.find("here: " + options.topology->describe())) << nodes;
+    options.topology = onPairs().topology;
+  }
+
+  std::string text = book.toText();
+  const std::string here = valueOf(text, "machine");
+  replace(text, here, "a computer of 1950, with valves");
+  options.decisions = std::make_shared<const DecisionBook>(DecisionBook::parse(text, "the book"));
+  const std::string machine = commonError("machine", [&] { planDense(options); });
+  EXPECT_EQ(
+      "decisions in the book do not fit this halo: made on another machine: a computer of 1950, with valves; "
+      "here: " +
+          here,
+      machine);
+}
+
+TEST(Decisions, AMachineHasAProcessorAndAnMpiLibrary) {
+  const std::string machine = valueOf(bookOf(onPairs(RouteChoice::standard)).toText(), "machine");
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(library, &length);
+  const std::size_t comma = machine.rfind(", ");
+  ASSERT_NE(std::string::npos, comma) << machine;
+  EXPECT_EQ(0u, std::string(library).find(machine.substr(comma + 2))) << machine;
+  EXPECT_EQ(textOfRankZero(machine), machine);
+}
+
+/// A book with a decision of every kind.
+DecisionBook fullBook() {
+  DecisionBook book;
+  HaloIdentity halo{1, 0xfedcba9876543210u, "6 ranks on 3 nodes (2 each)", "a \"fast\" processor, an MPI\n\\"};
+  for (const RouteChoice& route : routesFor(6)) {
+    for (const Pairing pairing : allPairings()) {
+      for (const OnNodeHops onNode : {OnNodeHops::messages, OnNodeHops::sharedMemory}) {
+        halo.pattern = halo.pattern * 0x9e3779b97f4a7c15u + 1;
+        book.add(halo, {route, pairing, onNode});
+      }
+    }
+  }
+  return book;
+}
+
+TEST(Decisions, TextReadsBackExactly) {
+  const DecisionBook book = fullBook();
+  const DecisionBook read = DecisionBook::parse(book.toText(), "text");
+  EXPECT_EQ(book.size(), read.size());
+  EXPECT_EQ(book.toText(), read.toText());
+  HaloIdentity halo{1, 0xfedcba9876543210u, "not compared", "a \"fast\" processor, an MPI\n\\"};
+  for (const RouteChoice& route : routesFor(6)) {
+    for (const Pairing pairing : allPairings()) {
+      for (const OnNodeHops onNode : {OnNodeHops::messages, OnNodeHops::sharedMemory}) {
+        halo.pattern = halo.pattern * 0x9e3779b97f4a7c15u + 1;
+        const HaloMethod& found = read.find(halo);
+        EXPECT_EQ(route, found.route);
+        EXPECT_EQ(pairing, found.pairing);
+        EXPECT_EQ(onNode, found.onNode);
+      }
+    }
+  }
+  EXPECT_EQ(0u, DecisionBook::parse(DecisionBook().toText(), "text").size());
+}
+
+/// A book with one decision, and what may happen to its file.
+std::string smallBook() {
+  DecisionBook book;
+  book.add({0x0123456789abcdefu, 0xfedcba9876543210u, "4 ranks", "machine"},
+           {RouteChoice::threeStep, Pairing::byVolume, OnNodeHops::messages});
+  return book.toText();
+}
+
+struct Damage {
+  std::string from, to, words;
+};
+
+std::vector<Damage> damages() {
+  return {
+      {"komvos-decisions", "komvos-machine", "format is not komvos-decisions, version 1"},
+      {"\"version\": 1", "\"version\": 2", "format is not komvos-decisions, version 1"},
+      {"\"version\": 1", "\"version\": \"1\"", "format is not komvos-decisions, version 1"},
+      {"\"decisions\": [", "\"decision\": [", "decisions"},
+      {"three-step", "auto", "decides nothing"},
+      {"three-step", "four-step", "four-step"},
+      {"three-step", "axis:1,2", "axis:1,2"},
+      {"0123456789abcdef", "0123456789abcde", "16 hexadecimal digits"},
+      {"0123456789abcdef", "0123456789abcdeg", "16 hexadecimal digits"},
+      {"fedcba9876543210", "-edcba9876543210", "16 hexadecimal digits"},
+      {"\"fedcba9876543210\"", "12", "damaged"},
+      {"by-volume", "by-weight", "by-weight"},
+      {"\"messages\"", "\"pigeons\"", "pigeons"},
+      {"\"messages\"", "null", "damaged"},
+      {"\"pattern\"", "\"patern\"", "pattern"},
+      {"\"topology\"", "\"topologie\"", "topology"},
+      {"\"topology_text\"", "\"text\"", "topology_text"},
+      {"\"machine\"", "\"computer\"", "machine"},
+      {"\"route\"", "\"way\"", "route"},
+      {"\"pairing\"", "\"pair\"", "pairing"},
+      {"\"on_node\"", "\"on\"", "on_node"},
+  };
+}
+
+TEST(DecisionFile, IsReadByAllRanks) {
+  const SharedFolder folder;
+  const std::string file = folder.write("decisions.json", fullBook().toText());
+  EXPECT_EQ(fullBook().toText(), DecisionBook::load(MPI_COMM_WORLD, file).toText());
+}
+
+TEST(DecisionFile, DamageIsNamedWithTheFileOnAllRanks) {
+  const SharedFolder folder;
+  std::vector<std::pair<std::string, std::string>> cases{
+      {"", "damaged"},
+      {"Good morning\n", "damaged"},
+      {"[]", "damaged"},
+      {"null", "damaged"},
+      {"{}", "format"},
+      {smallBook() + "}", "damaged"},
+      {R"({"format": "komvos-decisions", "version": 1, "decisions": null})", "list"},
+      {R"({"format": "komvos-decisions", "version": 1, "decisions": {}})", "list"},
+      {R"({"format": "komvos-decisions", "version": 1, "decisions": [7]})", "damaged"},
+      {std::string("\0\0\0", 3), "damaged"},
+  };
+  for (const Damage& damage : damages()) {
+    std::string text = smallBook();
+    replace(text, damage.from, damage.to);
+    cases.emplace_back(text, damage.words);
+  }
+  int number = 0;
+  for (const auto& [text, words] : cases) {
+    const std::string file = folder.write("damaged" + std::to_string(++number), text);
+    const std::string error = commonError(text, [&] { DecisionBook::load(MPI_COMM_WORLD, file); });
+    EXPECT_NE(std::string::npos, error.find("decisions in " + file + ": ")) << text << "\n" << error;
+    EXPECT_NE(std::string::npos, error.find(words)) << text << "\n" << error;
+  }
+}
+
+TEST(DecisionFile, BrokenOffAnywhereIsRefused) {
+  const std::string whole = smallBook();
+  ASSERT_EQ("}\n", whole.substr(whole.size() - 2));
+  for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
+    EXPECT_THROW(DecisionBook::parse(whole.substr(0, length), "text"), BadInput) << length << " characters";
+  }
+  const SharedFolder folder;
+  const std::string half = folder.write("half", whole.substr(0, whole.size() / 2));
+  const std::string error = commonError("half a file", [&] { DecisionBook::load(MPI_COMM_WORLD, half); });
+  EXPECT_NE(std::string::npos, error.find(half)) << error;
+}
+
+TEST(DecisionFile, ThatCannotBeReadIsNamedOnAllRanks) {
+  const SharedFolder folder;
+  for (const std::string& path : {folder.path("none"), folder.path("none/at all"), folder.path(""), std::string()}) {
+    const std::string error = commonError(path, [&] { DecisionBook::load(MPI_COMM_WORLD, path); });
+    EXPECT_EQ("cannot read decisions from '" + path + "'", error);
+  }
+}
+
+TEST(DecisionFile, IsReplacedAsAWholeOrNotAtAll) {
+  if (worldRank() != 0) {
+    GTEST_SKIP() << "one rank saves";
+  }
+  std::string made = (fs::temp_directory_path() / "komvos-save-XXXXXX").string();
+  ASSERT_NE(nullptr, mkdtemp(made.data()));
+  const fs::path folder = made;
+  const auto files = [&] { return std::distance(fs::directory_iterator(folder), fs::directory_iterator()); };
+  const std::string file = (folder / "decisions.json").string();
+  std::ofstream(file) << "old";
+  fullBook().save(file);
+  EXPECT_EQ(fullBook().toText(), contentOf(file));
+  EXPECT_EQ(1, files());
+
+  // There is room for this name, and none for a longer one beside it.
+  const std::string longName = (folder / std::string(255, 'x')).string();
+  std::ofstream(longName) << "old";
+  EXPECT_THROW(fullBook().save(longName), Komvos::Error);
+  EXPECT_EQ("old", contentOf(longName));
+  fs::create_directory(folder / "taken");
+  for (const std::string& name : {(folder / "taken").string(), (folder / "none" / "decisions.json").string()}) {
+    try {
+      fullBook().save(name);
+      ADD_FAILURE() << name;
+    } catch (const Komvos::Error& error) {
+      EXPECT_NE(std::string::npos, std::string(error.what()).find(name)) << error.what();
+    }
+  }
+  EXPECT_EQ(3, files()) << "something was left behind";
+  fs::remove_all(folder);
+}
+
+// --- wishes that differ ----------------------------------------------------------------------------------------------
+
+TEST(TunerErrors, WishesThatDifferBetweenRanksAreRefusedOnAll) {
+  if (worldSize() == 1) {
+    GTEST_SKIP() << "one rank has nobody to disagree with";
+  }
+  const bool odd = worldRank() == worldSize() - 1;
+  const auto refused = [](const ExchangeOptions& options, const std::string& text) {
+    EXPECT_EQ(text, commonError(text, [&] { planDense(options); }));
+  };
+  const auto differs = [&](const ExchangeOptions& options, const std::string& what) {
+    refused(options, "the " + what + " of a halo must be the same on all ranks, and is not");
+  };
+  const auto book = reread(bookOf(onPairs(RouteChoice::standard)));
+  const auto otherBook = reread(bookOf(onPairs(RouteChoice::twoStep)));
+
+  ExchangeOptions options = onPairs();
+  options.onNode = odd ? OnNodeHops::messages : OnNodeHops::sharedMemory;
+  differs(options, "way of on-node hops");
+  options.onNode = odd ? std::optional<OnNodeHops>() : OnNodeHops::messages;
+  differs(options, "way of on-node hops");
+  options = onPairs(Komvos::parseRoute(odd ? "split:3" : "split:4"));
+  differs(options, "route");
+  options = onPairs();
+  options.decisions = odd ? book : nullptr;
+  differs(options, "set of saved decisions");
+  options.decisions = odd ? book : otherBook;
+  differs(options, "set of saved decisions");
+  options = onPairs();
+  options.machine = odd ? std::make_shared<const Komvos::MachineModel>(Komvos::blueWaters()) : nullptr;
+  differs(options, "machine model");
+  options = onPairs();
+  options.sockets = odd ? options.sockets : nullptr;
+  differs(options, "socket topology");
+  options.topology = nullptr;
+  refused(options, "a socket topology is given on some ranks only");
+}
+
+// --- environment -----------------------------------------------------------------------------------------------------
+
+TEST(TunerEnvironment, SaysByWhatOnTheNode) {
+  const int size = worldSize();
+  ExchangeOptions options = onPairs(RouteChoice::standard);
+  options.onNode = {};
+  for (const OnNodeHops onNode : {OnNodeHops::messages, OnNodeHops::sharedMemory}) {
+    const Variable variable("KOMVOS_ON_NODE", toString(onNode));
+    const PlannedHalo halo = planDense(options);
+    EXPECT_EQ(size > 1 && canShareMemory() ? onNode : OnNodeHops::messages, halo.onNode);
+    EXPECT_FALSE(measuredAny(halo.report));
+    EXPECT_EQ(OnNodeHops::messages, planDense(onPairs(RouteChoice::standard)).onNode) << "an option wins";
+  }
+  {
+    const Variable variable("KOMVOS_ON_NODE", "auto");
+    EXPECT_EQ(size > 1 && canShareMemory(), measuredAny(planDense(options).report));
+  }
+  const Variable variable("KOMVOS_ON_NODE", "pigeons");
+  const std::string error = commonError("pigeons", [&] { planDense(options); });
+  EXPECT_NE(std::string::npos, error.find("'pigeons' is not one of messages, shared-memory")) << error;
+}
+
+TEST(TunerEnvironment, NamesAMachine) {
+  const SharedFolder folder;
+  const ExchangeOptions options = onPairs(RouteChoice::standard);
+  {
+    const Variable variable("KOMVOS_MACHINE", "blue-waters");
+    EXPECT_EQ(worldSize() > 1, planDense(options).report.candidates.front().modelledSeconds > 0);
+  }
+  EXPECT_EQ(0, planDense(options).report.candidates.front().modelledSeconds);
+  const std::string broken = folder.write("broken.json", R"({"format": "komvos-machine", "version": )");
+  for (const std::string& name : {std::string("green-waters"), folder.path("none.json"), folder.path(""), broken}) {
+    const Variable variable("KOMVOS_MACHINE", name);
+    const std::string error = commonError(name, [&] { planDense(options); });
+    EXPECT_NE(std::string::npos, error.find(name)) << error;
+  }
+}
+
+TEST(TunerEnvironment, NamesAFileOfDecisions) {
+  const SharedFolder folder;
+  const std::string file = folder.write("decisions.json", bookOf(onPairs(RouteChoice::twoStep)).toText());
+  const auto otherBook = reread(bookOf(onPairs(RouteChoice::threeStep)));
+  {
+    const Variable variable("KOMVOS_DECISIONS", file);
+    const HaloReport report = planDense(onPairs()).report;
+    EXPECT_EQ("two-step", report.route);
+    EXPECT_FALSE(measuredAny(report));
+    const std::string error =
+        commonError("pattern", [&] { Komvos::planHalo(MPI_COMM_WORLD, denseHalo(3), onPairs()); });
+    EXPECT_NE(std::string::npos, error.find(file)) << error;
+    ExchangeOptions options = onPairs();
+    options.decisions = otherBook;
+    EXPECT_EQ("three-step", planDense(options).report.route) << "an option wins";
+  }
+  const Variable variable("KOMVOS_DECISIONS", folder.path("none"));
+  const std::string error = commonError("no file", [&] { planDense(onPairs()); });
+  EXPECT_EQ("cannot read decisions from '" + folder.path("none") + "'", error);
+}
+
+TEST(TunerEnvironment, ThatDiffersBetweenRanksIsRefusedOnAll) {
+  if (worldSize() == 1) {
+    GTEST_SKIP() << "one rank has nobody to disagree with";
+  }
+  const SharedFolder folder;
+  const std::string file = folder.write("decisions.json", smallBook());
+  const std::vector<std::array<std::string, 3>> cases{
+      {"KOMVOS_MACHINE", "blue-waters", "KOMVOS_MACHINE is set on some ranks only"},
+      {"KOMVOS_DECISIONS", file, "KOMVOS_DECISIONS is set on some ranks only"},
+      {"KOMVOS_ON_NODE", "messages", "the way of on-node hops of a halo must be the same on all ranks, and is not"}};
+  for (const auto& [name, value, text] : cases) {
+    std::unique_ptr<Variable> variable;
+    if (worldRank() == worldSize() - 1) {
+      variable = std::make_unique<Variable>(name, value);
+    }
+    EXPECT_EQ(text, commonError(name, [&] { planDense(onPairs()); }));
+  }
+}
+
+}  // namespace
