@@ -72,10 +72,11 @@ std::string SimulatedNetwork::platformXml() const {
   const Shape shape = shapeOf(*this);
   const std::string x = std::to_string(shape.x);
   const std::string y = std::to_string(shape.y);
+  // A ring of one node would have a second link of the same name.
+  const std::string ring = x + (shape.y > 1 ? "," + y : "") + (shape.z > 1 ? "," + std::to_string(shape.z) : "");
   const std::string topology =
-      kind == "torus"
-          ? "topology=\"TORUS\" topo_parameters=\"" + x + "," + y + "," + std::to_string(shape.z) + "\" lat=\"500ns\""
-          : "topology=\"FAT_TREE\" topo_parameters=\"2;" + y + "," + x + ";1," + y + ";1,1\" lat=\"250ns\"";
+      kind == "torus" ? "topology=\"TORUS\" topo_parameters=\"" + ring + "\" lat=\"500ns\""
+                      : "topology=\"FAT_TREE\" topo_parameters=\"2;" + y + "," + x + ";1," + y + ";1,1\" lat=\"250ns\"";
   return "<?xml version='1.0'?>\n"
          "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
          "<platform version=\"4.1\">\n"
