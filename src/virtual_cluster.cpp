@@ -29,16 +29,6 @@ int mostRanksOnANode(const NodeTopology& topology) {
   return most;
 }
 
-double slowestTime(const ModelAccumulator& sending, const ModelAccumulator& receiving) {
-  const std::vector<double> send = sending.stageTimes();
-  const std::vector<double> receive = receiving.stageTimes();
-  double time = 0;
-  for (std::size_t stage = 0; stage < send.size(); ++stage) {
-    time += std::max(send[stage], receive[stage]);
-  }
-  return time;
-}
-
 /// A folder that goes when this does.
 class PassingFolder {
  public:
@@ -56,6 +46,16 @@ class PassingFolder {
 };
 
 }  // namespace
+
+double slowestTime(const ModelAccumulator& sending, const ModelAccumulator& receiving) {
+  const std::vector<double> send = sending.stageTimes();
+  const std::vector<double> receive = receiving.stageTimes();
+  double time = 0;
+  for (std::size_t stage = 0; stage < send.size(); ++stage) {
+    time += std::max(send[stage], receive[stage]);
+  }
+  return time;
+}
 
 VirtualCluster::VirtualCluster(const ClusterOptions& options)
     : options_(options),

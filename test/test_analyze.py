@@ -133,8 +133,8 @@ class AnalyzeOutput(AnalyzeTest):
                      "standard", "--trace", self.folder / "traces")
         folder = self.folder / "traces" / "level-0-A-standard-torus"
         self.assertEqual((folder / "actions").read_text(),
-                         "0 init\n0 irecv 1 0 8\n0 isend 1 0 8\n0 waitall\n0 finalize\n"
-                         "1 init\n1 irecv 0 0 8\n1 isend 0 0 8\n1 waitall\n1 finalize\n")
+                         "0 init\n0 irecv 1 0 8\n0 isend 1 0 8\n0 waitall\n0 compute 3502\n0 finalize\n"
+                         "1 init\n1 irecv 0 0 8\n1 isend 0 0 8\n1 waitall\n1 compute 3502\n1 finalize\n")
         self.assertEqual((folder / "hosts").read_text(), "n0\nn1\n")
         self.assertIn("fat-tree", " ".join(os.listdir(folder.parent)))
 
@@ -143,9 +143,9 @@ class AnalyzeOutput(AnalyzeTest):
         report = self.analyze("--problem", "laplace3d", "--n", "2,1,1", "--ranks", 2, "--ranks-per-node", 1,
                               "--routes", "standard", "--simgrid", "torus", "--simgrid", "fat-tree")
         times = self.route(report, "standard")["simulated_seconds"]
-        # A send of 350 ns, and one hop of 500 ns, or two of 250 ns.
+        # A send of 350 ns, one hop of 500 ns or two of 250 ns, and a receive of 350 ns.
         for kind in ("torus", "fat-tree"):
-            self.assertAlmostEqual(times[kind], 850e-9, delta=20e-9)
+            self.assertAlmostEqual(times[kind], 1200e-9, delta=20e-9)
         self.assertIn("500 ns a hop", report["networks"][0])
 
     def test_bad_input_is_refused_on_one_line(self):
