@@ -3,24 +3,17 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "problem_options.hpp"
+#include "virtual_cluster.hpp"
 
 namespace Komvos::Program {
 
-struct AnalyzeOptions : ProblemOptions {
+/// Routes hold standard first once checkAnalyzeOptions was called.
+struct AnalyzeOptions : ProblemOptions, ClusterOptions {
   bool hierarchy = false;
   std::string parameterFile;
-  int ranks = 0;
-  std::string ranksPerNode;
-  int ranksPerSocket = 0;           ///< 0: sockets are not known
-  std::vector<std::string> routes;  ///< as given; checkAnalyzeOptions fills the default in
-  std::string pairing = "by-volume";
   std::string partition = "contiguous";
-  std::string machine = "blue-waters";
-  std::vector<std::string> platforms;  ///< that SimGrid simulates
-  std::string traceFolder;
   std::string csvFile;
   std::string jsonFile;
   std::string plotFile;

@@ -2,23 +2,13 @@
 /// What `komvos analyze` found: as a table, CSV, JSON, a plot, and one sentence.
 #pragma once
 
-#include <map>
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include "Komvos_Traffic.hpp"
+#include "virtual_cluster.hpp"
 
 namespace Komvos::Program {
-
-/// One route of one halo. Values are doubles.
-struct RouteResult {
-  std::string route;
-  Traffic sent;
-  Traffic received;
-  double modelledSeconds = 0;
-  std::map<std::string, double> simulatedSeconds;  ///< by kind of network
-};
 
 struct OperatorResult {
   int level = 0;

@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "text_format.hpp"
+
 namespace Komvos::Program {
 
 namespace {
@@ -24,11 +26,9 @@ bool isTerminal(const std::string& path) {
 bool stdoutIsSeen() { return isatty(STDOUT_FILENO) != 0 && isTerminal("/proc/" + std::to_string(getppid()) + "/fd/1"); }
 
 void StatusLine::show(const std::string& text) {
-  const auto now = std::chrono::steady_clock::now();
-  if (visible_ && now - last_ >= std::chrono::milliseconds(100)) {
+  if (visible_) {
     std::printf("\r\033[K%s", text.c_str());
     std::fflush(stdout);
-    last_ = now;
     shown_ = true;
   }
 }
@@ -56,9 +56,11 @@ void ProgressLine::read() {
   double residual = 0;
   if (std::sscanf(line_.c_str(), " Iter %d, [%*d] : %lf", &iteration, &residual) == 2) {
     iteration_ = iteration;
-    char text[64];
-    std::snprintf(text, sizeof(text), "iteration %d, residual %.2e", iteration, residual);
-    status_.show(text);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_ >= std::chrono::milliseconds(100)) {
+      status_.show(format("iteration %d, residual %.2e", iteration, residual));
+      last_ = now;
+    }
   }
 }
 

@@ -13,7 +13,7 @@ namespace Komvos::Program {
 /// goes to a file, so the launcher's stdout counts as well.
 bool stdoutIsSeen();
 
-/// One line on stdout that is rewritten in place, ten times a second at most; leaves no trace when it ends.
+/// One line on stdout that is rewritten in place; leaves no trace when it ends.
 class StatusLine {
  public:
   explicit StatusLine(bool visible) : visible_(visible) {}
@@ -26,10 +26,10 @@ class StatusLine {
  private:
   bool visible_;
   bool shown_ = false;
-  std::chrono::steady_clock::time_point last_;
 };
 
-/// Belos' "Output Stream": swallows its table, and shows iteration and residual as a StatusLine.
+/// Belos' "Output Stream": swallows its table, and shows iteration and residual as a StatusLine, ten times a second at
+/// most.
 class ProgressLine : private std::streambuf {
  public:
   explicit ProgressLine(bool visible) : status_(visible) {}
@@ -45,6 +45,7 @@ class ProgressLine : private std::streambuf {
   StatusLine status_;
   int iteration_ = 0;
   std::string line_;
+  std::chrono::steady_clock::time_point last_;
 };
 
 }  // namespace Komvos::Program

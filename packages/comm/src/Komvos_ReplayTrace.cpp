@@ -1,6 +1,7 @@
 #include "Komvos_ReplayTrace.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 namespace Komvos {
@@ -29,17 +30,22 @@ ReplayTrace::ReplayTrace(const NodeTopology& topology, const std::vector<Virtual
   });
 }
 
-void ReplayTrace::writeActions(std::ostream& out) const {
+void ReplayTrace::writeActions(std::ostream& out, const ReceiveCost& cost) const {
   auto action = actions_.begin();
   for (int rank = 0; rank < numActive(); ++rank) {
     out << rank << " init\n";
     while (action != actions_.end() && action->rank == rank) {
       const int stage = action->stage;
+      double flops = 0;
       for (; action != actions_.end() && action->rank == rank && action->stage == stage; ++action) {
         out << rank << (action->send ? " isend " : " irecv ") << action->peer << ' ' << stage << ' ' << action->bytes
             << '\n';
+        flops += action->send ? 0 : cost.flopsPerMessage + cost.flopsPerByte * static_cast<double>(action->bytes);
       }
       out << rank << " waitall\n";
+      if (flops > 0) {
+        out << rank << " compute " << std::llround(flops) << '\n';
+      }
     }
     out << rank << " finalize\n";
   }

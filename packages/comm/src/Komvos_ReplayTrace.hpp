@@ -22,9 +22,16 @@ class ReplayTrace {
   /// Ranks that send or receive.
   int numActive() const { return static_cast<int>(nodeOf_.size()); }
 
-  /// Lines "RANK init", "RANK irecv FROM TAG BYTES", "RANK isend TO TAG BYTES", "RANK waitall", "RANK finalize", the
-  /// stage as tag, by rank.
-  void writeActions(std::ostream& out) const;
+  /// What receiving costs the receiver, in flops of its host: a replay charges senders only, and a gather to one rank
+  /// would cost nothing.
+  struct ReceiveCost {
+    double flopsPerMessage = 0;
+    double flopsPerByte = 0;
+  };
+
+  /// Lines "RANK init", "RANK irecv FROM TAG BYTES", "RANK isend TO TAG BYTES", "RANK waitall", "RANK compute FLOPS"
+  /// for all receives of the stage, unless they are free, and "RANK finalize"; the stage as tag, by rank.
+  void writeActions(std::ostream& out, const ReceiveCost& cost) const;
 
   /// The host file: "n<node>", a line for each active rank.
   void writeHosts(std::ostream& out) const;

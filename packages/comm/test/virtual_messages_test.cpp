@@ -215,14 +215,18 @@ TEST(ReplayTrace, NamesActiveRanksAndTheirNodes) {
   const Komvos::ReplayTrace trace(NodeTopology::uniform(6, 2), messages, 8);
   EXPECT_EQ(trace.numActive(), 4);
   std::ostringstream actions;
-  trace.writeActions(actions);
+  trace.writeActions(actions, {100, 0.5});
   EXPECT_EQ(actions.str(),
-            "0 init\n0 isend 1 0 24\n0 waitall\n0 irecv 1 1 8\n0 waitall\n0 finalize\n"
-            "1 init\n1 irecv 0 0 24\n1 irecv 2 0 16\n1 waitall\n1 isend 0 1 8\n1 isend 3 1 24\n1 waitall\n1 finalize\n"
+            "0 init\n0 isend 1 0 24\n0 waitall\n0 irecv 1 1 8\n0 waitall\n0 compute 104\n0 finalize\n"
+            "1 init\n1 irecv 0 0 24\n1 irecv 2 0 16\n1 waitall\n1 compute 220\n"
+            "1 isend 0 1 8\n1 isend 3 1 24\n1 waitall\n1 finalize\n"
             "2 init\n2 isend 1 0 16\n2 waitall\n2 finalize\n"
-            "3 init\n3 irecv 1 1 24\n3 waitall\n3 finalize\n");
+            "3 init\n3 irecv 1 1 24\n3 waitall\n3 compute 112\n3 finalize\n");
   std::ostringstream hosts;
   trace.writeHosts(hosts);
+  std::ostringstream free;
+  trace.writeActions(free, {});
+  EXPECT_EQ(free.str().find("compute"), std::string::npos);
   EXPECT_EQ(hosts.str(), "n0\nn1\nn2\nn2\n");
 }
 

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Whole-program tests of `komvos analyze`, with the standard library only.
+
+test_analyze.py --program build/default/src/komvos [--mpiexec mpirun] [CLASS ...]
+"""
+import csv
+import json
+import os
+import shutil
+import sys
+import unittest
+import xml.etree.ElementTree
+
+from test_solve import BAD, MATRICES, ProgramTest, main, run
+
+# One vector layer of 16 points between neighbours; two layers on each of 4 ranks, two ranks on a node.
+SLABS = ("--problem", "laplace3d", "--n", "4,4,8", "--ranks", 4, "--ranks-per-node", 2)
+
+
+class AnalyzeTest(ProgramTest):
+    def analyze(self, *arguments, code=0):
+        file = self.folder / "analysis.json"
+        result = run(1, "analyze", *arguments, "--json", file)
+        self.assertEqual(result.code, code, f"{arguments}\n{result.out}{result.err}")
+        self.text = result.out
+        return json.loads(file.read_text())
+
+    def route(self, report, name, operator=0):
+        return next(r for r in report["operators"][operator]["routes"] if r["route"] == name)
+
+
+class AnalyzeCounts(AnalyzeTest):
+    def test_slabs_by_hand(self):
+        report = self.analyze(*SLABS, "--routes", "three-step")
+        self.assertEqual((report["ranks"], report["nodes"], len(report["operators"])), (4, 2, 1))
+        operator = report["operators"][0]
+        self.assertEqual((operator["rows"], operator["needs"], operator["ranks_with_rows"]), (128, 96, 4))
+        standard = self.route(report, "standard")
+        self.assertEqual(standard["neighbours_max"], 2)
+        self.assertEqual(standard["sent"]["inter_node"],
+                         {"messages_max": 1, "messages_total": 2, "bytes_max": 128, "bytes_total": 256})
+        self.assertEqual(standard["sent"]["on_node"],
+                         {"messages_max": 1, "messages_total": 4, "bytes_max": 128, "bytes_total": 512})
+        self.assertEqual(standard["received"], standard["sent"])
+        # Rank 1 hands what node 1 needs to rank 0, together with what rank 0 needs; rank 3 hands it to rank 2. What
+        # node 0 needs is where it has to leave from, and arrives where it is needed.
+        three_step = self.route(report, "three-step")
+        self.assertEqual(three_step["sent"]["inter_node"],
+                         {"messages_max": 1, "messages_total": 2, "bytes_max": 128, "bytes_total": 256})
+        self.assertEqual(three_step["sent"]["on_node"],
+                         {"messages_max": 2, "messages_total": 5, "bytes_max": 256, "bytes_total": 768})
+
+    def test_the_modelled_time_of_slabs_by_hand(self):
+        report = self.analyze(*SLABS)
+        # Tables 3 and 4 of the paper, 128 bytes: one message on the node and one off it, of one sender.
+        expected = 1.3e-6 + 128 / 4.2e8 + 4.0e-6 + 128 / 6.3e8
+        self.assertAlmostEqual(self.route(report, "standard")["modelled_seconds"], expected, delta=1e-12)
+        self.assertEqual(report["standard_seconds"], self.route(report, "standard")["modelled_seconds"])
+        self.assertTrue(report["conclusion"].startswith("No: "), report["conclusion"])
+        self.assertIn(report["conclusion"], self.text)
+
+    def test_a_strided_chain(self):
+        report = self.analyze("--problem", "laplace3d", "--n", "8,1,1", "--ranks", 4, "--ranks-per-node", 4,
+                              "--partition", "strided")
+        self.assertEqual(report["operators"][0]["needs"], 14)
+        standard = self.route(report, "standard")
+        self.assertEqual((standard["neighbours_max"], standard["sent"]["on_node"]["bytes_total"]), (2, 14 * 8))
+        self.assertEqual(standard["sent"]["inter_node"]["messages_total"], 0)
+
+    def test_blocks_of_a_cube(self):
+        report = self.analyze("--problem", "laplace3d", "--n", 8, "--ranks", 8, "--ranks-per-node", 4, "--partition",
+                              "blocks", "--routes", "standard")
+        standard = self.route(report, "standard")
+        self.assertEqual(report["operators"][0]["needs"], 8 * 3 * 16)
+        self.assertEqual(standard["neighbours_max"], 3)
+        self.assertEqual(standard["sent"]["inter_node"],
+                         {"messages_max": 1, "messages_total": 8, "bytes_max": 128, "bytes_total": 1024})
+
+    def test_a_matrix_of_the_real_world_strided_gains(self):
+        report = self.analyze(MATRICES / "dcpf_case13659pegase.mtx", "--ranks", 512, "--ranks-per-node", 16,
+                              "--partition", "strided")
+        self.assertTrue(report["conclusion"].startswith("Yes: "), report["conclusion"])
+        self.assertLess(report["fastest_seconds"], report["standard_seconds"] / 2)
+        pairs = self.route(report, "three-step")["sent"]["inter_node"]
+        self.assertLessEqual(pairs["messages_total"], 32 * 31)
+        self.assertLessEqual(pairs["messages_max"], 2)  # 31 other nodes dealt out to 16 ranks
+
+    def test_a_hierarchy(self):
+        report = self.analyze("--problem", "elasticity3d", "--n", 10, "--hierarchy", "--ranks", 60, "--ranks-per-node",
+                              8, "--ranks-per-socket", 4, "--partition", "blocks")
+        names = [(op["level"], op["operator"]) for op in report["operators"]]
+        self.assertEqual(names[:4], [(0, "A"), (1, "A"), (1, "P"), (1, "R")])
+        for p, r in ((i, i + 1) for i, (_, name) in enumerate(names) if name == "P"):
+            # R is the transpose of P: the same pairs of ranks, the other way round.
+            prolong, restrict = self.route(report, "standard", p), self.route(report, "standard", r)
+            self.assertEqual(prolong["sent"]["inter_node"]["messages_max"],
+                             restrict["received"]["inter_node"]["messages_max"])
+            self.assertEqual(prolong["sent"]["inter_node"]["messages_total"],
+                             restrict["sent"]["inter_node"]["messages_total"])
+        for operator in report["operators"]:
+            self.assertEqual([r["route"] for r in operator["routes"]],
+                             ["standard", "two-step", "three-step", "split", "axis:4,5,3,1", "sockets"])
+            standard = operator["routes"][0]["sent"]["inter_node"]
+            for route in operator["routes"][1:4]:
+                self.assertLessEqual(route["sent"]["inter_node"]["bytes_total"], standard["bytes_total"])
+
+
+class AnalyzeOutput(AnalyzeTest):
+    def test_table_csv_and_plot_say_the_same(self):
+        table, plot = self.folder / "table.csv", self.folder / "plot.svg"
+        report = self.analyze(*SLABS, "--routes", "standard,axis:2,1,2,1", "--csv", table, "--plot", plot)
+        with open(table, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([row["route"] for row in rows], ["standard", "axis:2,1,2,1"])
+        for row, route in zip(rows, report["operators"][0]["routes"]):
+            self.assertEqual(int(row["inter_bytes_total"]), route["sent"]["inter_node"]["bytes_total"])
+            self.assertAlmostEqual(float(row["modelled_s"]), route["modelled_seconds"], delta=1e-8)
+            self.assertIn(row["route"], self.text)
+        drawing = xml.etree.ElementTree.parse(plot).getroot()
+        words = ["".join(node.itertext()).strip() for node in drawing.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertEqual(words.count("axis:2,1,2,1"), 2)
+        self.assertEqual(words.count("0 A"), 2)
+
+    def test_json_on_stdout(self):
+        result = run(1, "analyze", *SLABS, "--json", "-")
+        self.assertEqual(result.code, 0, result.err)
+        self.assertEqual(json.loads(result.out)["ranks"], 4)
+        self.assertIn("modelled", result.err)
+        self.assertEqual(run(1, "analyze", *SLABS, "--quiet").out, "")
+
+    def test_traces(self):
+        self.analyze("--problem", "laplace3d", "--n", "2,1,1", "--ranks", 2, "--ranks-per-node", 1, "--routes",
+                     "standard", "--trace", self.folder / "traces")
+        folder = self.folder / "traces" / "level-0-A-standard-torus"
+        self.assertEqual((folder / "actions").read_text(),
+                         "0 init\n0 irecv 1 0 8\n0 isend 1 0 8\n0 waitall\n0 compute 3502\n0 finalize\n"
+                         "1 init\n1 irecv 0 0 8\n1 isend 0 0 8\n1 waitall\n1 compute 3502\n1 finalize\n")
+        self.assertEqual((folder / "hosts").read_text(), "n0\nn1\n")
+        self.assertIn("fat-tree", " ".join(os.listdir(folder.parent)))
+
+    @unittest.skipUnless(shutil.which("smpirun"), "SimGrid is not installed")
+    def test_simulated_times(self):
+        report = self.analyze("--problem", "laplace3d", "--n", "2,1,1", "--ranks", 2, "--ranks-per-node", 1,
+                              "--routes", "standard", "--simgrid", "torus", "--simgrid", "fat-tree")
+        times = self.route(report, "standard")["simulated_seconds"]
+        # A send of 350 ns, one hop of 500 ns or two of 250 ns, and a receive of 350 ns.
+        for kind in ("torus", "fat-tree"):
+            self.assertAlmostEqual(times[kind], 1200e-9, delta=20e-9)
+        self.assertIn("500 ns a hop", report["networks"][0])
+
+    def test_bad_input_is_refused_on_one_line(self):
+        def cluster(ranks=4, per_node=2):
+            return ["--ranks", ranks, "--ranks-per-node", per_node]
+
+        problem = ["--problem", "laplace3d", "--n", 4]
+        self.check_refusals([
+            (["analyze"], ["nothing to analyze"]),
+            (["analyze", *problem], ["--ranks"]),
+            (["analyze", *problem, *cluster(0)], ["--ranks", "0"]),
+            (["analyze", *problem, *cluster(65)], ["more ranks than rows", "65", "64"]),
+            (["analyze", *problem, *cluster(4, 0)], ["0"]),
+            (["analyze", *problem, *cluster(4, "2,1")], ["4", "3"]),
+            (["analyze", *problem, *cluster(), "--routes", "four-step"], ["four-step"]),
+            (["analyze", *problem, *cluster(), "--routes", "axis:2,2,2,2"], ["2,2,2,2"]),
+            (["analyze", *problem, *cluster(), "--routes", "sockets"], ["sockets"]),
+            (["analyze", *problem, *cluster(), "--machine", "nowhere.json"], ["nowhere.json"]),
+            (["analyze", *problem, *cluster(), "--simgrid", "hypercube"], ["hypercube"]),
+            (["analyze", *problem, *cluster(), "--xml", "m.xml"], ["--hierarchy"]),
+            (["analyze", *problem, *cluster(), "--plot", self.folder], [self.folder]),
+            (["analyze", BAD / "small_good.mtx", *cluster(), "--partition", "blocks"], ["coordinates"]),
+            (["analyze", BAD / "missing.mtx", *cluster()], ["missing.mtx"]),
+        ], ranks=(1,))
+        self.check_refusals([(["analyze", *problem, *cluster()], ["one process"])], ranks=(2,))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
