@@ -558,9 +558,10 @@ class Tuner(ProgramTest):
         file = self.folder / "decisions.json"
         arguments = ("--problem", "laplace3d", "--n", 20, "--ranks-per-node", 2)
         first = self.solve(4, *arguments, "--save-decisions", file)
-        second = self.solve(4, *arguments, "--decisions", file)
-        self.assertEqual(second["iterations"], first["iterations"])
-        self.assertEqual([halo["route"] for halo in second["halos"]], [halo["route"] for halo in first["halos"]])
+        for option, environment in ((("--decisions", file), {}), ((), {"KOMVOS_DECISIONS": str(file)})):
+            second = self.solve(4, *arguments, *option, environment=environment)
+            self.assertEqual(second["iterations"], first["iterations"])
+            self.assertEqual([halo["route"] for halo in second["halos"]], [halo["route"] for halo in first["halos"]])
         self.assertTrue(any(not halo["used"] for halo in first["halos"]))
 
     def test_the_report_says_why_a_halo_keeps_the_standard_route(self):

@@ -112,7 +112,8 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
   if (allOrNone(comm, !wishes.machine && settings.machine.has_value(), "KOMVOS_MACHINE is set")) {
     wishes.machine = std::make_shared<const MachineModel>(machineByNameOrFile(comm.get(), *settings.machine));
   }
-  if (allOrNone(comm, !wishes.decisions && settings.decisions.has_value(), "KOMVOS_DECISIONS is set")) {
+  if (allOrNone(comm, !wishes.decisions && !options.route && settings.decisions.has_value(),
+                "KOMVOS_DECISIONS is set and the route is open")) {
     wishes.decisions = std::make_shared<const DecisionBook>(DecisionBook::load(comm.get(), *settings.decisions));
   }
   requireSame(comm, wishes);
@@ -148,10 +149,9 @@ class Planner {
 
   PlannedHalo plan() {
     const double start = MPI_Wtime();
-    HaloMethod decided{wishes_.route, wishes_.pairing, OnNodeHops::messages};
-    const bool known = wishes_.decisions != nullptr;
-    if (known) {
-      decided = wishes_.decisions->find(identify(comm_, patterns_.front(), *wishes_.topology));
+    const HaloIdentity here = identify(comm_, patterns_.front(), *wishes_.topology);
+    if (wishes_.decisions) {
+      const HaloMethod& decided = wishes_.decisions->find(here);
       wishes_.route = decided.route;
       wishes_.pairing = decided.pairing;
       wishes_.onNode = decided.onNode;
@@ -176,8 +176,7 @@ class Planner {
     result.report.standardSeconds = candidates_.front().report.measuredSeconds;
     result.report.chosenSeconds = best.report.measuredSeconds;
     if (options_.record) {
-      options_.record->add(identify(comm_, patterns_.front(), *wishes_.topology),
-                           {best.report.route, wishes_.pairing, best.report.onNode});
+      options_.record->add(here, {best.report.route, wishes_.pairing, best.report.onNode});
     }
     for (Candidate& one : candidates_) {
       result.report.candidates.push_back(std::move(one.report));
@@ -205,7 +204,14 @@ class Planner {
     made.report.traffic = reduceTraffic(comm_, trafficOf(*made.plan));
     if (wishes_.machine) {
       const int ranksHere = wishes_.topology->numRanksOn(wishes_.topology->nodeOf(made.plan->rank));
-      double seconds = modelledTime(*wishes_.machine, *made.plan, ranksHere, sizeof(double));
+      double seconds = 0;
+      std::string error;
+      try {
+        seconds = modelledTime(*wishes_.machine, *made.plan, ranksHere, sizeof(double));
+      } catch (const BadInput& thrown) {  // a rank that sends nothing off its node does not miss those parameters
+        error = thrown.what();
+      }
+      agreeOnError(comm_, error);
       mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm_), "MPI_Allreduce");
       made.report.modelledSeconds = seconds;
     }

@@ -32,7 +32,7 @@ struct ExchangeOptions {
   std::shared_ptr<const MachineModel> machine;
   /// Decisions of an earlier run: nothing is measured, and a halo without one is an error.
   std::shared_ptr<const DecisionBook> decisions;
-  /// Takes the decision that is made here.
+  /// Takes the decision that is made here; may be given on some ranks only.
   std::shared_ptr<DecisionBook> record;
 };
 

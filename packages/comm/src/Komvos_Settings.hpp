@@ -11,7 +11,7 @@ namespace Komvos {
 /// - KOMVOS_ROUTE: as parseRoute reads it; the default of ExchangeOptions::route
 /// - KOMVOS_PAIRING: by-volume, least-loaded or majority; the default of ExchangeOptions::pairing
 /// - KOMVOS_ON_NODE: messages, shared-memory or auto; the default of ExchangeOptions::onNode
-/// - KOMVOS_DECISIONS: a file of DecisionBook; the default of ExchangeOptions::decisions
+/// - KOMVOS_DECISIONS: a file of DecisionBook; the default of ExchangeOptions::decisions where no route is given
 /// - KOMVOS_MACHINE: as machineByNameOrFile reads it; the default of ExchangeOptions::machine
 /// - KOMVOS_RANKS_PER_NODE: a topology as in NodeTopology::parse, instead of the detected one
 /// - KOMVOS_GPU_AWARE_MPI: 0 or 1; whether MPI may be given device pointers. Default: what the MPI library says

@@ -315,6 +315,16 @@ TEST(Decisions, ForOneHaloTheLastCountsAndHalosDoNotMix) {
   EXPECT_EQ("standard", Komvos::planHalo(MPI_COMM_WORLD, denseHalo(5), again).report.route);
 }
 
+TEST(Decisions, MayBeRecordedOnOneRankOnly) {
+  ExchangeOptions options = onPairs(RouteChoice::twoStep);
+  const std::string everywhere = bookOf(options).toText();
+  if (worldRank() == worldSize() - 1) {
+    options.record = std::make_shared<DecisionBook>();
+  }
+  planDense(options);
+  EXPECT_EQ(everywhere, options.record ? options.record->toText() : everywhere);
+}
+
 TEST(Decisions, ForAnotherPatternTopologyOrMachineAreRefusedWithTheReason) {
   const DecisionBook book = bookOf(onPairs(RouteChoice::threeStep));
   ExchangeOptions options = onPairs();
@@ -550,6 +560,23 @@ TEST(TunerErrors, WishesThatDifferBetweenRanksAreRefusedOnAll) {
   refused(options, "a socket topology is given on some ranks only");
 }
 
+/// Only rank 0 sends, and off its node: the others cannot see by themselves that the model lacks what it needs.
+TEST(TunerErrors, AMachineThatKnowsOneNodeOnlyIsRefusedOnAllRanks) {
+  if (worldSize() == 1) {
+    GTEST_SKIP() << "one rank sends nothing";
+  }
+  Needs halo{{0}, std::vector<std::vector<int>>(worldSize())};
+  halo.needs.back().push_back(0);
+  ExchangeOptions options = onPairs();
+  options.topology = share(NodeTopology::uniform(worldSize(), 1));
+  auto machine = std::make_shared<Komvos::MachineModel>(Komvos::blueWaters());
+  machine->offNode.reset();
+  options.machine = machine;
+  const Pattern mine = Komvos::patternsFromNeeds(halo.owner, halo.needs)[worldRank()];
+  const std::string error = commonError("machine", [&] { Komvos::planHalo(MPI_COMM_WORLD, mine, options); });
+  EXPECT_NE(std::string::npos, error.find("machine 'blue-waters' was calibrated on one node")) << error;
+}
+
 // --- environment -----------------------------------------------------------------------------------------------------
 
 TEST(TunerEnvironment, SaysByWhatOnTheNode) {
@@ -603,6 +630,7 @@ TEST(TunerEnvironment, NamesAFileOfDecisions) {
     ExchangeOptions options = onPairs();
     options.decisions = otherBook;
     EXPECT_EQ("three-step", planDense(options).report.route) << "an option wins";
+    EXPECT_EQ("standard", planDense(onPairs(RouteChoice::standard)).report.route) << "an option wins";
   }
   const Variable variable("KOMVOS_DECISIONS", folder.path("none"));
   const std::string error = commonError("no file", [&] { planDense(onPairs()); });
@@ -617,7 +645,7 @@ TEST(TunerEnvironment, ThatDiffersBetweenRanksIsRefusedOnAll) {
   const std::string file = folder.write("decisions.json", smallBook());
   const std::vector<std::array<std::string, 3>> cases{
       {"KOMVOS_MACHINE", "blue-waters", "KOMVOS_MACHINE is set on some ranks only"},
-      {"KOMVOS_DECISIONS", file, "KOMVOS_DECISIONS is set on some ranks only"},
+      {"KOMVOS_DECISIONS", file, "KOMVOS_DECISIONS is set and the route is open on some ranks only"},
       {"KOMVOS_ON_NODE", "messages", "the way of on-node hops of a halo must be the same on all ranks, and is not"}};
   for (const auto& [name, value, text] : cases) {
     std::unique_ptr<Variable> variable;
