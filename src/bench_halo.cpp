@@ -13,6 +13,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "commit.hpp"
 #include "end_together.hpp"
 #include "output_file.hpp"
 #include "partition.hpp"

@@ -130,7 +130,10 @@ struct MultiplyRows {
   int firstRow, firstColumn;
 
   KOKKOS_INLINE_FUNCTION void operator()(int i) const {
-    const int row = rows.extent(0) == 0 ? firstRow + i : rows(firstRow + i);
+    multiply(rows.extent(0) == 0 ? firstRow + i : rows(firstRow + i));
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void multiply(int row) const {
     const std::size_t begin = matrix.rowMap[row];
     const int count = static_cast<int>(matrix.rowMap[row + 1] - begin);
     const Scalar* const values = matrix.values + begin;
@@ -147,6 +150,26 @@ struct MultiplyRows {
       Scalar& out = y(row, firstColumn + w);
       const Scalar scaled = alpha * sum[w];
       out = beta == Scalar{} ? scaled : beta * b(row, firstColumn + w) + scaled;
+    }
+  }
+};
+
+/// Consecutive rows of one class.
+struct RowRun {
+  int first, count;
+};
+
+/// MultiplyRows for the rows of runs, one run after the other: on the host, where a row has little work and its index
+/// costs as much as an entry.
+template <class Rows, class RunList>
+struct MultiplyRuns {
+  Rows rows;
+  RunList runs;
+  int firstRun;
+  KOKKOS_INLINE_FUNCTION void operator()(int i) const {
+    const RowRun run = runs(firstRun + i);
+    for (int row = run.first; row < run.first + run.count; ++row) {
+      rows.multiply(row);
     }
   }
 };

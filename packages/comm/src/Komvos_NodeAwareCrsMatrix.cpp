@@ -18,11 +18,33 @@ const std::string permuteLabel = "Komvos::NodeAwareCrsMatrix::permute";
 
 }  // namespace
 
+namespace {
+
+/// An ascending list of rows on the host as runs, short enough to be shared out among threads.
+template <class RunList, class RowList>
+RunList runsIn(const RowList& rows) {
+  const int longest = 64;
+  std::vector<Impl::RowRun> runs;
+  for (std::size_t i = 0; i < rows.extent(0); ++i) {
+    if (!runs.empty() && runs.back().first + runs.back().count == rows(i) && runs.back().count < longest) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({rows(i), 1});
+    }
+  }
+  const RunList list(Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::runs", Kokkos::WithoutInitializing), runs.size());
+  std::copy(runs.begin(), runs.end(), list.data());
+  return list;
+}
+
+}  // namespace
+
 template <class Scalar, class LO, class GO, class Node>
 struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   using execution_space = typename Node::device_type::execution_space;
   using memory_space = typename Impl::BufferSpace<execution_space>::type;
   using RowList = Kokkos::View<int*, memory_space>;
+  using RunList = Kokkos::View<Impl::RowRun*, memory_space>;
   using exchange_type = Exchange<Scalar, typename Node::device_type>;
   using ghost_view = typename exchange_type::view;
   using local_matrix_type = typename crs_matrix_type::local_matrix_device_type;
@@ -36,6 +58,7 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   int numGhosts = 0;
   int numPermuted = 0;
   RowList rowsOf[3];  // by class, see ClassifyRows
+  RunList runsOf[3];  // the same as runs, where the host computes
   int progressRows = 0;
   /// Where rows with ghosts have many entries, owned values are copied beside the ghosts while messages travel: one
   /// streamed copy costs less than asking for each entry which of two arrays it is in.
@@ -100,6 +123,10 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matri
     rowsOf[c] = RowList(Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::rows", Kokkos::WithoutInitializing), count);
     Kokkos::parallel_scan("Komvos::NodeAwareCrsMatrix::compactRows", allRows,
                           Impl::CompactRows<RowClass, RowList>{rowClass, rowsOf[c], c});
+    if constexpr (Impl::hostCanAccessBuffers<execution_space>()) {
+      Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: a row list is complete");
+      runsOf[c] = runsIn<RunList>(rowsOf[c]);
+    }
   }
   std::size_t entriesWithGhosts = 0;
   for (const int c : {1, 2}) {
@@ -135,21 +162,30 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const rows_type& 
                                                                const typename exchange_type::const_view& b,
                                                                const typename exchange_type::view& y, Scalar alpha,
                                                                Scalar beta, exchange_type* running) const {
+  constexpr bool onHost = Impl::hostCanAccessBuffers<execution_space>();
   const int numRows = static_cast<int>(rowsOf[rowClass].extent(0));
+  if (numRows == 0) {
+    return;
+  }
   const bool allRows = static_cast<std::size_t>(numRows) == static_cast<std::size_t>(graph.numRows());
-  const RowList rows = allRows ? RowList() : rowsOf[rowClass];
+  const RowList list = allRows ? RowList() : rowsOf[rowClass];
   const int columns = static_cast<int>(y.extent(1));
-  const bool onHost = Impl::hostCanAccessBuffers<execution_space>();
-  const int step = running != nullptr && onHost ? progressRows : std::max(1, numRows);
-  const auto launch = [&](auto width, int firstRow, int lastRow, int firstColumn) {
-    using Kernel = Impl::MultiplyRows<Scalar, rows_type, RowList, Source, decltype(width)::value>;
-    Kokkos::parallel_for(
-        multiplyLabel, Kokkos::RangePolicy<execution_space>(0, lastRow - firstRow),
-        Kernel{
-            matrix, rows, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta, firstRow, firstColumn});
+  // Pieces of rows: runs on the host, single rows elsewhere.
+  const int numPieces = onHost ? static_cast<int>(runsOf[rowClass].extent(0)) : numRows;
+  const auto wanted = static_cast<long>(progressRows) * numPieces / numRows;
+  const int step = running != nullptr && onHost ? static_cast<int>(std::max(1L, wanted)) : numPieces;
+  const auto launch = [&](auto width, int first, int last, int firstColumn) {
+    using Rows = Impl::MultiplyRows<Scalar, rows_type, RowList, Source, decltype(width)::value>;
+    Rows rows{matrix, list, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta, first, firstColumn};
+    const Kokkos::RangePolicy<execution_space> policy(0, last - first);
+    if constexpr (onHost) {
+      Kokkos::parallel_for(multiplyLabel, policy, Impl::MultiplyRuns<Rows, RunList>{rows, runsOf[rowClass], first});
+    } else {
+      Kokkos::parallel_for(multiplyLabel, policy, rows);
+    }
   };
-  for (int first = 0; first < numRows; first += step) {
-    const int last = std::min(numRows, first + step);
+  for (int first = 0; first < numPieces; first += step) {
+    const int last = std::min(numPieces, first + step);
     int column = 0;
     for (; column + 4 <= columns; column += 4) {
       launch(std::integral_constant<int, 4>(), first, last, column);
