@@ -103,7 +103,7 @@ class ProgramTest(unittest.TestCase):
         self.assertNotIn("terminate called", result.err)
         self.assertNotIn("MPI_ABORT", result.err)
 
-    def check_refusals(self, cases, ranks=(1, 4)):
+    def check_refusals(self, cases, ranks=(4,)):
         """cases: (arguments, words). Several at once, for mpirun takes a second to notice a failure."""
         jobs = [(arguments, words, count) for arguments, words in cases for count in ranks]
         with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
@@ -220,6 +220,7 @@ class BadInput(ProgramTest):
         present = {path.name for path in BAD.glob("*.mtx")} - {"small_good.mtx", "rhs_wrong_length.mtx"}
         self.assertEqual(present, set(self.FILES))
         self.check_refusals([(["solve", BAD / name], [name, *words]) for name, words in self.FILES.items()])
+        self.check_refusals([(["solve", BAD / "zero_row.mtx"], ["row 3"])], ranks=(1,))
 
     def test_bad_files_written_here(self):
         banner = "%%MatrixMarket matrix coordinate real general\n"
@@ -323,9 +324,11 @@ class RealMatrices(ProgramTest):
         for name in ("dcpf_case_ACTIVSg2000", "dcpf_case8387pegase", "body_heat"):
             entries, rows = read_matrix(MATRICES / f"{name}.mtx")
             b = read_vector(MATRICES / f"{name}_rhs.mtx")
-            for ranks in (1, 4, 5):
+            for ranks in (1, 4, 5) if name == "body_heat" else (4, 5):
                 iterations = set()
-                for route in ("standard", "two-step", "three-step", "split", "axis", "auto"):
+                all_routes = ("standard", "two-step", "three-step", "split", "axis", "auto")
+                few = name == "body_heat" or ranks != 4
+                for route in ("standard", "three-step", "auto") if few else all_routes:
                     with self.subTest(name, ranks=ranks, route=route):
                         output = self.folder / "x.mtx"
                         report = self.solve(ranks, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx",

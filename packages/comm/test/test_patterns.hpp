@@ -41,7 +41,7 @@ struct NamedTopology {
 inline std::vector<NamedTopology> topologiesFor(int numRanks) {
   using Komvos::NodeTopology;
   std::vector<NamedTopology> list;
-  for (int ppn = 1; ppn <= std::min(4, numRanks); ++ppn) {
+  for (int ppn = numRanks < 10 ? 1 : 4; ppn <= std::min(4, numRanks); ++ppn) {
     list.push_back({"ranks per node " + std::to_string(ppn), NodeTopology::uniform(numRanks, ppn)});
   }
   if (numRanks < 3) {
