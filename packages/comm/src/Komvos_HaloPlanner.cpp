@@ -407,6 +407,16 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
   return Planner(comm, std::move(pattern), options).plan();
 }
 
+namespace {
+
+std::string microseconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", 1e6 * seconds);
+  return seconds > 0 ? text : "-";
+}
+
+}  // namespace
+
 std::string describe(const HaloReport& report) {
   std::string text =
       "  route               on node         messages between nodes   bytes between nodes   modelled    "
@@ -414,11 +424,12 @@ std::string describe(const HaloReport& report) {
       "          us\n";
   for (const HaloCandidate& one : report.candidates) {
     char line[256];
-    std::snprintf(line, sizeof line, "%c %-18s  %-13s %6ld  %8ld     %10ld  %8ld  %9.1f   %9.1f  %s\n",
+    std::snprintf(line, sizeof line, "%c %-18s  %-13s %6ld  %8ld     %10ld  %8ld  %9s   %9s  %s\n",
                   one.dropped.empty() ? '*' : ' ', toString(one.route).c_str(), toString(one.onNode).c_str(),
                   one.traffic.max.interNodeMessages, one.traffic.total.interNodeMessages,
-                  8 * one.traffic.max.interNodeValues, 8 * one.traffic.total.interNodeValues, 1e6 * one.modelledSeconds,
-                  1e6 * one.measuredSeconds, one.dropped.c_str());
+                  8 * one.traffic.max.interNodeValues, 8 * one.traffic.total.interNodeValues,
+                  microseconds(one.modelledSeconds).c_str(), microseconds(one.measuredSeconds).c_str(),
+                  one.dropped.c_str());
     text += line;
   }
   return text;
