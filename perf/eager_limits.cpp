@@ -1,10 +1,12 @@
 // Does the time of an exchange depend on how much MPI buffers?
 //
-// Every rank exchanges messages of one size with all others, works for a while in between, and waits. Four ways, in
-// turn, in one run: our exchange with messages, our exchange with shared memory on the nodes, plain MPI with receives
-// posted first, and plain MPI with receives posted last, after the work. run-eager-limits repeats this for eager limits
-// of Open MPI from none to 8 MB. The question is that of P. Amestoy, I. Duff, J.-Y. L'Excellent, X. Li, "Impact of the
-// implementation of MPI point-to-point communications on the performance of two general sparse solvers", INRIA RR-4372.
+// Every rank exchanges messages of one size with all others, works for a while in between, and waits. The work is a
+// fixed number of operations in slices; after each slice every way gives MPI a chance to move messages, as
+// NodeAwareCrsMatrix does. Four ways, in turn, in one run: our exchange with messages, our exchange with shared memory
+// on the nodes, plain MPI with receives posted first, and plain MPI with receives posted last, after the work.
+// run-eager-limits repeats this for eager limits of Open MPI from none to 8 MB. The question is that of P. Amestoy, I.
+// Duff, J.-Y. L'Excellent, X. Li, "Impact of the implementation of MPI point-to-point communications on the performance
+// of two general sparse solvers", INRIA RR-4372.
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
@@ -32,11 +34,27 @@ using Space = Device::execution_space;
 using Vector = Kokkos::View<double**, Kokkos::LayoutLeft, Device>;
 using Exchange = Komvos::Exchange<double, Device>;
 
-/// Busy for so many seconds, without a call into MPI.
-void work(double seconds) {
-  const double end = MPI_Wtime() + seconds;
-  while (MPI_Wtime() < end) {
+/// A chain of operations that no compiler can drop, without a call into MPI.
+void compute(long operations) {
+  static volatile double result = 1;
+  double x = result;
+  for (long i = 0; i < operations; ++i) {
+    x = 0.999999 * x + 1e-6;
   }
+  result = x;
+}
+
+/// How many operations take so many seconds, the median of some tries.
+long operationsFor(double seconds) {
+  const long some = 100000;
+  std::vector<double> times;
+  for (int i = 0; i < 21; ++i) {
+    const double start = MPI_Wtime();
+    compute(some);
+    times.push_back(MPI_Wtime() - start);
+  }
+  std::sort(times.begin(), times.end());
+  return static_cast<long>(seconds / times[times.size() / 2] * some);
 }
 
 /// Everybody sends `count` values to everybody else.
@@ -78,13 +96,17 @@ int main(int argc, char** argv) {
   MPI_Comm_size(comm, &size);
   int count = 4096;
   int samples = 40;
-  double workSeconds = 3e-4;
+  double workSeconds = 2e-3;
+  int slices = 40;
   std::string json = "-";
   std::string limit = "default";
   CLI::App app("Times an exchange that MPI may or may not buffer");
   app.add_option("--values", count, "a message, doubles")->capture_default_str()->check(CLI::Range(1, 100000000));
   app.add_option("--samples", samples)->capture_default_str()->check(CLI::Range(1, 1000000));
   app.add_option("--work", workSeconds, "seconds of work between start and wait")->capture_default_str();
+  app.add_option("--slices", slices, "of work, with a look at the messages after each")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
   app.add_option("--limit", limit, "words for the report: the eager limit that was set");
   app.add_option("--json", json, "file for the results, - for standard output")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
@@ -99,9 +121,17 @@ int main(int argc, char** argv) {
   Exchange memory(comm, plan, 1, Komvos::OnNodeHops::sharedMemory);
   const Vector owned("owned", count, 1);
   const Vector ghosts("ghosts", static_cast<std::size_t>(count) * (size - 1), 1);
+  long operations = operationsFor(workSeconds / slices);
+  MPI_Bcast(&operations, 1, MPI_LONG, 0, comm);
+  const auto work = [&](const auto& look) {
+    for (int i = 0; i < slices; ++i) {
+      compute(operations);
+      look();
+    }
+  };
   const auto ours = [&](Exchange& exchange) {
     exchange.begin(Space(), owned, ghosts);
-    work(workSeconds);
+    work([&] { exchange.progress(); });
     exchange.end(Space(), ghosts);
   };
   std::vector<MPI_Request> requests(2 * (size - 1));
@@ -116,6 +146,10 @@ int main(int argc, char** argv) {
                 comm, &requests[k - 1]);
     }
   };
+  const auto test = [&](int first, int count) {
+    int done = 0;
+    MPI_Testall(count, &requests[first], &done, MPI_STATUSES_IGNORE);
+  };
   const auto wait = [&] { MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE); };
   std::vector<Way> ways{{"komvos, messages", [&] { ours(messages); }, {}},
                         {"komvos, shared memory", [&] { ours(memory); }, {}},
@@ -123,14 +157,14 @@ int main(int argc, char** argv) {
                          [&] {
                            receives();
                            sends();
-                           work(workSeconds);
+                           work([&] { test(0, 2 * (size - 1)); });
                            wait();
                          },
                          {}},
                         {"receives late",
                          [&] {
                            sends();
-                           work(workSeconds);
+                           work([&] { test(size - 1, size - 1); });
                            receives();
                            wait();
                          },
@@ -149,8 +183,13 @@ int main(int argc, char** argv) {
     }
   }
   if (rank == 0) {
-    Json report{{"benchmark", "eager limits"}, {"eager_limit", limit}, {"ranks", size},
-                {"nodes", topology.numNodes()}, {"message_bytes", 8L * count}, {"work_seconds", workSeconds},
+    Json report{{"benchmark", "eager limits"},
+                {"eager_limit", limit},
+                {"ranks", size},
+                {"nodes", topology.numNodes()},
+                {"message_bytes", 8L * count},
+                {"work_seconds", workSeconds},
+                {"slices", slices},
                 {"samples", samples}};
     for (const Way& way : ways) {
       report["seconds"][way.name] = {{"median", quantile(way.seconds, 0.5)},

@@ -37,16 +37,26 @@ ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm
   std::string decisions;
   try {
     const Settings settings = readSettings();
+    // Options go before the environment: a route there before decisions here, and the other way round.
+    decisions = options.decisionsFile;
+    if (decisions.empty() && options.route.empty()) {
+      decisions = settings.decisions.value_or("");
+    }
+    const bool fromEnvironment = options.route.empty() && options.decisionsFile.empty();
+    if (fromEnvironment && settings.route.value_or("auto") != "auto" && settings.decisions) {
+      throw BadInput("environment: KOMVOS_ROUTE=" + *settings.route + " and KOMVOS_DECISIONS=" + *settings.decisions +
+                     "; only one of them can be followed");
+    }
     report.route = !options.route.empty() ? options.route : settings.route.value_or("auto");
+    if (!decisions.empty()) {
+      report.route = "auto";
+    }
     report.pairing = !options.pairing.empty() ? options.pairing : settings.pairing.value_or("by-volume");
     exchange.route = parseRoute(report.route);
     exchange.pairing = parsePairing(report.pairing);
     report.onNode = !options.onNode.empty() ? options.onNode : settings.onNode.value_or("auto");
-    if (report.onNode != "auto") {
-      exchange.onNode = parseOnNodeHops(report.onNode);
-    }
+    exchange.onNode = parseOnNodeWish(report.onNode);
     machine = !options.machine.empty() ? options.machine : settings.machine.value_or("");
-    decisions = !options.decisionsFile.empty() ? options.decisionsFile : settings.decisions.value_or("");
     placement = !options.ranksPerNode.empty() ? options.ranksPerNode : settings.ranksPerNode.value_or("");
     if (!placement.empty()) {
       exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::parse(placement, comm->getSize()));
@@ -59,6 +69,9 @@ ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm
   if (!exchange.topology) {
     exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::detect(mpiOf(comm)));
     exchange.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(mpiOf(comm)));
+  }
+  if (exchange.route != RouteChoice::automatic) {  // also where there is no halo to route
+    makeRoute(*exchange.route, *exchange.topology, *exchange.pairing, exchange.sockets.get());
   }
   if (!machine.empty()) {
     exchange.machine = std::make_shared<const MachineModel>(machineByNameOrFile(mpiOf(comm), machine));

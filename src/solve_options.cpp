@@ -48,7 +48,9 @@ CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
       ->type_name("NAME|FILE");
   solve.add_option("--save-decisions", options.saveDecisionsFile, "write what was decided for each halo")
       ->type_name("FILE");
-  solve.add_option("--decisions", options.decisionsFile, "decide as saved, measure nothing")->type_name("FILE");
+  solve.add_option("--decisions", options.decisionsFile, "decide as saved, measure nothing")
+      ->type_name("FILE")
+      ->excludes("--route", "--pairing", "--on-node");
   solve.add_option("--solver", options.solver, "auto (see below), cg, bicgstab, gmres, minres or any other of Belos");
   solve.add_option("--prec", options.preconditioner, "preconditioner (default muelu, for random jacobi)")
       ->check(CLI::IsMember({"muelu", "jacobi", "none"}));

@@ -20,6 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 MATRICES = HERE / "data" / "matrices"
 BAD = MATRICES / "bad"
+PATIENCE = {"OMP_WAIT_POLICY": "passive", "OMPI_MCA_odls_base_sigkill_timeout": "0"}
 LIMIT = 90  # seconds for one run; a hang is a failure, not a wait
 OPTIONS = argparse.Namespace(program="komvos", mpiexec="mpirun")
 
@@ -32,10 +33,11 @@ class Result:
 
 def run(ranks, *arguments, environment=None, command=None, stdout=subprocess.PIPE):
     """Runs the program under MPI; a run over the limit is killed with all its ranks. Threads that spin would starve
-    the others where there are more of them than cores."""
+    the others where there are more of them than cores. Open MPI's mpirun waits two seconds for others after a rank has
+    failed, if it is not told to end them at once."""
     command = command or [OPTIONS.mpiexec, "-n", str(ranks), OPTIONS.program, *map(str, arguments)]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True,
-                               env={"OMP_WAIT_POLICY": "passive", **os.environ, **(environment or {})},
+                               env={**PATIENCE, **os.environ, **(environment or {})},
                                start_new_session=True)
     try:
         out, err = process.communicate(timeout=LIMIT)
@@ -103,7 +105,7 @@ class ProgramTest(unittest.TestCase):
         self.assertNotIn("terminate called", result.err)
         self.assertNotIn("MPI_ABORT", result.err)
 
-    def check_refusals(self, cases, ranks=(4,)):
+    def check_refusals(self, cases, ranks=(2,)):
         """cases: (arguments, words). Several at once, for mpirun takes a second to notice a failure."""
         jobs = [(arguments, words, count) for arguments, words in cases for count in ranks]
         with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
@@ -219,7 +221,7 @@ class BadInput(ProgramTest):
     def test_each_bad_file_is_named_by_one_line(self):
         present = {path.name for path in BAD.glob("*.mtx")} - {"small_good.mtx", "rhs_wrong_length.mtx"}
         self.assertEqual(present, set(self.FILES))
-        self.check_refusals([(["solve", BAD / name], [name, *words]) for name, words in self.FILES.items()])
+        self.check_refusals([(["solve", BAD / name], [name, *words]) for name, words in self.FILES.items()], ranks=(4,))
         self.check_refusals([(["solve", BAD / "zero_row.mtx"], ["row 3"])], ranks=(1,))
 
     def test_bad_files_written_here(self):
@@ -237,7 +239,7 @@ class BadInput(ProgramTest):
         }
         for name, (text, _) in texts.items():
             (self.folder / name).write_text(text)
-        self.check_refusals([(["solve", self.folder / name], words) for name, (_, words) in texts.items()], ranks=(2,))
+        self.check_refusals([(["solve", self.folder / name], words) for name, (_, words) in texts.items()])
 
     def test_bad_right_hand_sides(self):
         nan = self.folder / "nan.mtx"
@@ -307,28 +309,33 @@ class BadInput(ProgramTest):
             (["solve", good, "--json", self.folder / "no" / "x.json"], ["x.json"]),
         ]
         self.check_refusals(cases)
-        routes = [(["solve", good, "--route", "axis:7,1,1,1"], ["axis:7,1,1,1", "product 4"]),
-                  (["solve", good, "--ranks-per-node", 2, "--route", "sockets"], ["route sockets", "socket"])]
-        self.check_refusals(routes, ranks=(4,))  # one rank has no halo
+        self.check_refusals([(["solve", good, "--route", "axis:7,1,1,1"], ["axis:7,1,1,1", "product 1"])], ranks=(1,))
+        self.check_refusals([(["solve", good, "--ranks-per-node", 2, "--route", "sockets"], ["route sockets", "socket"]),
+                             (["solve", good, "--route", "standard", "--decisions", xml], ["--decisions", "--route"])])
 
     def test_bad_environment(self):
         for name, value, word in (("KOMVOS_ROUT", "auto", "KOMVOS_ROUT "), ("KOMVOS_ROUTE", "fast", "fast"),
                                   ("KOMVOS_RANKS_PER_NODE", "x", "x"), ("KOMVOS_GPU_AWARE_MPI", "perhaps", "perhaps"),
-                                  ("KOMVOS_ON_NODE", "pigeons", "pigeons"), ("KOMVOS_MACHINE", "none", "none"),
+                                  ("KOMVOS_ON_NODE", "pigeons", "auto"), ("KOMVOS_MACHINE", "none", "none"),
                                   ("KOMVOS_DECISIONS", "/none", "/none")):
             self.check_refusal(run(2, "solve", BAD / "small_good.mtx", environment={name: value}), [word])
 
 
 class RealMatrices(ProgramTest):
-    def test_each_route_on_each_number_of_ranks(self):
-        for name in ("dcpf_case_ACTIVSg2000", "dcpf_case8387pegase", "body_heat"):
+    EVERY_ROUTE = ("standard", "two-step", "three-step", "split", "axis", "auto")
+    RUNS = {  # matrix: {ranks: routes}
+        "dcpf_case_ACTIVSg2000": {4: EVERY_ROUTE},
+        "dcpf_case8387pegase": {4: ("auto",), 5: ("standard", "three-step", "auto")},
+        "body_heat": {1: ("auto",), 4: ("standard", "three-step", "auto"), 5: ("standard", "auto")},
+    }
+
+    def test_the_routes_give_the_same_numbers(self):
+        for name in self.RUNS:
             entries, rows = read_matrix(MATRICES / f"{name}.mtx")
             b = read_vector(MATRICES / f"{name}_rhs.mtx")
-            for ranks in (1, 4, 5) if name == "body_heat" else (4, 5):
+            for ranks, routes in self.RUNS[name].items():
                 iterations = set()
-                all_routes = ("standard", "two-step", "three-step", "split", "axis", "auto")
-                few = name == "body_heat" or ranks != 4
-                for route in ("standard", "three-step", "auto") if few else all_routes:
+                for route in routes:
                     with self.subTest(name, ranks=ranks, route=route):
                         output = self.folder / "x.mtx"
                         report = self.solve(ranks, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx",
@@ -347,7 +354,7 @@ class RealMatrices(ProgramTest):
 
     def test_the_indefinite_one_is_solved_by_gmres(self):
         name = "dcpf_case13659pegase"
-        for ranks in (1, 4, 5):
+        for ranks in (1, 4):
             report = self.solve(ranks, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx",
                                 "--ranks-per-node", 2)
             self.assertEqual(report["solver"], "GMRES")
@@ -378,8 +385,8 @@ class SmallSystems(ProgramTest):
     def test_the_known_solution_also_with_more_ranks_than_rows(self):
         rhs = self.folder / "b.mtx"
         rhs.write_text("%%MatrixMarket matrix array integer general\r\n% six\r\n5 1\r\n0\r\n0\r\n0\r\n0\r\n6\r\n")
-        for ranks in (1, 2, 3, 8):
-            for partition in ("contiguous", "strided"):
+        for ranks, partitions in {1: ("contiguous",), 3: ("strided",), 8: ("contiguous", "strided")}.items():
+            for partition in partitions:
                 for preconditioner in ("muelu", "jacobi", "none"):
                     output = self.folder / "x.mtx"
                     self.solve(ranks, BAD / "small_good.mtx", "--rhs", rhs, "--output", output, "--partition",
@@ -470,8 +477,7 @@ class Generators(ProgramTest):
     def test_iterations_stay_sensible(self):
         for problem, _, _, most in self.PROBLEMS:
             with self.subTest(problem):
-                iterations = [self.solve(ranks, "--problem", *problem)["iterations"] for ranks in (1, 4)]
-                self.assertLessEqual(max(iterations), most)
+                self.assertLessEqual(self.solve(4, "--problem", *problem)["iterations"], most)
 
     def test_strided_and_graph_partitions_keep_nodes_together(self):
         for partition in ("strided", "graph"):
@@ -483,7 +489,7 @@ class Generators(ProgramTest):
 class Solvers(ProgramTest):
     def test_solvers_by_name(self):
         for solver in ("cg", "bicgstab", "gmres", "minres", "tfqmr", "block gmres", "Pseudoblock CG", "flexible gmres"):
-            for preconditioner in ("muelu", "jacobi", "none"):
+            for preconditioner in ("muelu", "jacobi", "none") if solver in ("cg", "bicgstab", "gmres") else ("jacobi",):
                 with self.subTest(solver, preconditioner=preconditioner):
                     report = self.solve(2, "--problem", "laplace3d", "--n", 8, "--solver", solver, "--prec",
                                         preconditioner)
@@ -527,8 +533,8 @@ class Tuner(ProgramTest):
             self.assertIn(halo["on_node"], ("messages", "shared-memory") if on_node == "auto" else (on_node,))
             measured = {one["on_node"] for one in halo["candidates"] if one["measured_seconds"] is not None}
             self.assertEqual(measured, {"messages", "shared-memory"} if on_node == "auto" else {on_node})
-            report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, environment={"KOMVOS_ON_NODE": on_node})
-            self.assertEqual(report["on_node"], on_node)
+        report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, environment={"KOMVOS_ON_NODE": "shared-memory"})
+        self.assertEqual(report["on_node"], "shared-memory")
 
     def test_a_machine_gives_every_candidate_a_modelled_time(self):
         halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--machine", "blue-waters")["halos"][0]
@@ -542,29 +548,27 @@ class Tuner(ProgramTest):
 
     def test_a_saved_decision_is_taken_and_nothing_is_measured(self):
         file = self.folder / "decisions.json"
-        for route in ("auto", "three-step"):
+        for route, option, environment in (("auto", ("--decisions", file), {}),
+                                           ("three-step", (), {"KOMVOS_DECISIONS": str(file)})):
             first = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--route", route, "--save-decisions", file)
             book = json.loads(file.read_text())
             self.assertEqual((book["format"], book["version"]), ("komvos-decisions", 1))
-            for how in ({}, {"environment": {"KOMVOS_DECISIONS": str(file)}}):
-                option = () if how else ("--decisions", file)
-                second = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, *option, **how)
-                self.assertEqual(second["iterations"], first["iterations"])
-                self.assertEqual(len(second["halos"]), len(first["halos"]))
-                for before, after in zip(first["halos"], second["halos"]):
-                    for key in ("name", "route", "on_node", "chosen"):
-                        self.assertEqual(after[key], before[key])
-                    self.assertIsNone(after["chosen_seconds"])
-                    self.assertEqual({one["measured_seconds"] for one in after["candidates"]}, {None})
+            second = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, *option, environment=environment)
+            self.assertEqual(second["iterations"], first["iterations"])
+            self.assertEqual(len(second["halos"]), len(first["halos"]))
+            for before, after in zip(first["halos"], second["halos"]):
+                for key in ("name", "route", "on_node", "chosen"):
+                    self.assertEqual(after[key], before[key])
+                self.assertIsNone(after["chosen_seconds"])
+                self.assertEqual({one["measured_seconds"] for one in after["candidates"]}, {None})
 
     def test_decisions_are_taken_for_every_halo_that_is_exchanged(self):
         file = self.folder / "decisions.json"
         arguments = ("--problem", "laplace3d", "--n", 20, "--ranks-per-node", 2)
         first = self.solve(4, *arguments, "--save-decisions", file)
-        for option, environment in ((("--decisions", file), {}), ((), {"KOMVOS_DECISIONS": str(file)})):
-            second = self.solve(4, *arguments, *option, environment=environment)
-            self.assertEqual(second["iterations"], first["iterations"])
-            self.assertEqual([halo["route"] for halo in second["halos"]], [halo["route"] for halo in first["halos"]])
+        second = self.solve(4, *arguments, "--decisions", file)
+        self.assertEqual(second["iterations"], first["iterations"])
+        self.assertEqual([halo["route"] for halo in second["halos"]], [halo["route"] for halo in first["halos"]])
         self.assertTrue(any(not halo["used"] for halo in first["halos"]))
 
     def test_the_report_says_why_a_halo_keeps_the_standard_route(self):
@@ -572,7 +576,7 @@ class Tuner(ProgramTest):
         on_pairs = (*self.PROBLEM, "--ranks-per-node", 2, "--on-node", "messages")
         result = run(4, "solve", *on_pairs, "--route", "standard", "--save-decisions", file)
         self.assertIn("A: the standard route, by messages on nodes, as asked for.", result.out)
-        result = run(4, "solve", *on_pairs, "--decisions", file)
+        result = run(4, "solve", *self.PROBLEM, "--ranks-per-node", 2, "--decisions", file)
         self.assertIn("A: the standard route, by messages on nodes, as decided before.", result.out)
         result = run(4, "solve", *on_pairs)
         self.assertRegex(result.out, r"A: (the standard route, by messages on nodes, no other of \d+ ways that were "
@@ -585,7 +589,9 @@ class Tuner(ProgramTest):
         text = file.read_text()
         machine = json.loads(text)["decisions"][0]["machine"]
         other.write_text(text.replace(machine, "a computer of 1950"))
-        cut, typo = self.folder / "cut.json", self.folder / "typo.json"
+        cut, typo, grid = (self.folder / f"{name}.json" for name in ("cut", "typo", "grid"))
+        route = json.loads(text)["decisions"][0]["route"]
+        grid.write_text(text.replace(f'"route": "{route}"', '"route": "axis:3,1,1,1"'))
         cut.write_text(text[:len(text) // 2])
         typo.write_text(text.replace('"on_node"', '"an_node"'))
         solve = ("solve", *self.PROBLEM)
@@ -596,6 +602,7 @@ class Tuner(ProgramTest):
              [other, "made on another machine: a computer of 1950; here: " + machine]),
             ((*solve, "--ranks-per-node", 2, "--decisions", cut), [cut, "damaged"]),
             ((*solve, "--ranks-per-node", 2, "--decisions", typo), [typo, "on_node"]),
+            ((*solve, "--ranks-per-node", 2, "--decisions", grid), [grid, "axis:3,1,1,1", "4"]),
         ], ranks=(4,))
 
 

@@ -82,6 +82,16 @@ OnNodeHops parseOnNodeHops(const std::string& text) {
   throw BadInput("'" + text + "' is not one of messages, shared-memory");
 }
 
+std::optional<OnNodeHops> parseOnNodeWish(const std::string& text) {
+  if (text == "auto") {
+    return std::nullopt;
+  }
+  if (text != toString(OnNodeHops::messages) && text != toString(OnNodeHops::sharedMemory)) {
+    throw BadInput("'" + text + "' is not one of messages, shared-memory, auto");
+  }
+  return parseOnNodeHops(text);
+}
+
 DecisionBook DecisionBook::load(MPI_Comm comm, const std::string& file) {
   int rank = 0;
   mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");

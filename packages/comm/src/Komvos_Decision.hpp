@@ -5,6 +5,7 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,8 @@ class DecisionBook {
   /// \throws BadInput with the reason if there is none: another pattern, topology or machine.
   const HaloMethod& find(const HaloIdentity& halo) const;
   std::size_t size() const { return entries_.size(); }
+  /// Where the decisions come from, for errors.
+  const std::string& name() const { return name_; }
 
  private:
   struct Entry {
@@ -65,5 +68,7 @@ class DecisionBook {
 std::string toString(OnNodeHops onNode);
 /// \throws BadInput unless `text` is "messages" or "shared-memory".
 OnNodeHops parseOnNodeHops(const std::string& text);
+/// The same for a wish; empty for "auto": what is faster.
+std::optional<OnNodeHops> parseOnNodeWish(const std::string& text);
 
 }  // namespace Komvos

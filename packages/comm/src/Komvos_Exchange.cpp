@@ -338,6 +338,7 @@ bool Exchange<Scalar, Device>::progress() {
   Impl::MessageEngine& engine = state_->run(state_->phase).engine;
   engine.poll(false);
   state_->forwardReady(execution_space());
+  engine.pollSends();
   return engine.receivesDone();
 }
 

@@ -70,7 +70,8 @@ class Exchange {
   /// \param ghosts as given to end(); not to be touched until then
   void begin(const execution_space& space, const const_view& owned, const view& ghosts);
 
-  /// Lets messages travel on; call it now and then between begin and end. \return true once all values have arrived.
+  /// Lets messages travel on; call it now and then between begin and end, for MPI seldom moves long messages by itself.
+  /// \return true once all values have arrived; those of others may still be on their way
   bool progress();
 
   /// Waits for values that come straight from this node and writes them, so that rows that need no others can be

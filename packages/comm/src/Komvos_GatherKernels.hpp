@@ -90,6 +90,23 @@ struct GatherRows {
   }
 };
 
+/// GatherRows for one column where each row is one value to be copied, the usual case: nothing to decide for each
+/// value. Reads an index and a value and writes a value; where !ToIsRow it reads a second index.
+template <class Scalar, class MemorySpace, bool ToIsRow>
+struct GatherColumn {
+  const int* to;
+  const int* from;
+  Scalar* target;
+  const Scalar* source;
+
+  GatherColumn(const DeviceGatherList<MemorySpace>& list, int firstRow, Scalar* whereTo, const Scalar* whereFrom)
+      : to(list.to.data() + firstRow),
+        from(list.from.data() + firstRow),
+        target(whereTo + (ToIsRow ? firstRow : 0)),
+        source(whereFrom) {}
+  KOKKOS_INLINE_FUNCTION void operator()(int i) const { target[ToIsRow ? i : to[i]] = source[from[i]]; }
+};
+
 /// target(toOffset + to(i), j) (=|+=) source(fromOffset + from(i), j); empty lists stand for i.
 template <class Scalar, class IndexView>
 struct CopyRows {
@@ -111,24 +128,41 @@ struct CopyRows {
   }
 };
 
-/// Rows [first, last) of `list`. On host memory small lists run in a plain loop: starting threads costs more.
+/// Work items 0 to count - 1 of `values` values each. On host memory few run in a plain loop: starting threads costs
+/// more.
+template <class ExecutionSpace, class Functor>
+void runItems(const ExecutionSpace& space, const std::string& label, int count, int values, const Functor& functor) {
+  constexpr int smallOnHost = 4096;  // values; about what a thread copies while others are woken up
+  if constexpr (hostCanAccessBuffers<ExecutionSpace>()) {
+    if (static_cast<long>(count) * values <= smallOnHost) {
+      for (int i = 0; i < count; ++i) {
+        functor(i);
+      }
+      return;
+    }
+  }
+  Kokkos::parallel_for(label, Kokkos::RangePolicy<ExecutionSpace>(space, 0, count), functor);
+}
+
+/// Rows [first, last) of `list`: target = source, or target += source.
 template <class Scalar, class ExecutionSpace, class MemorySpace, class Target, class Source>
 void gather(const ExecutionSpace& space, const std::string& label, const DeviceGatherList<MemorySpace>& list, int first,
             int last, const Target& target, const Source& source, int columns, bool add) {
   if (first == last) {
     return;
   }
-  const GatherRows<Scalar, Target, Source, MemorySpace> rows{list, target, source, columns, first, add};
-  constexpr int smallOnHost = 4096;  // values; about what a thread copies while others are woken up
-  if constexpr (hostCanAccessBuffers<ExecutionSpace>()) {
-    if (static_cast<long>(last - first) * columns <= smallOnHost) {
-      for (int i = 0; i < last - first; ++i) {
-        rows(i);
-      }
-      return;
+  if (columns == 1 && !add && list.offset.extent(0) == 0) {  // entry i of a vector or buffer of one column is data[i]
+    if (list.toIsRow) {
+      const GatherColumn<Scalar, MemorySpace, true> rows(list, first, target.data, source.data);
+      runItems(space, label, last - first, 1, rows);
+    } else {
+      const GatherColumn<Scalar, MemorySpace, false> rows(list, first, target.data, source.data);
+      runItems(space, label, last - first, 1, rows);
     }
+    return;
   }
-  Kokkos::parallel_for(label, Kokkos::RangePolicy<ExecutionSpace>(space, 0, last - first), rows);
+  const GatherRows<Scalar, Target, Source, MemorySpace> rows{list, target, source, columns, first, add};
+  runItems(space, label, last - first, columns, rows);
 }
 
 }  // namespace Komvos::Impl

@@ -40,7 +40,7 @@ void requireSame(const Impl::PrivateComm& comm, const Wishes& wishes) {
       {"number of columns in shared memory", static_cast<std::uint64_t>(wishes.columns)},
       {"topology", wishes.topology->fingerprint()},
       {"socket topology", wishes.sockets ? wishes.sockets->fingerprint() : 0},
-      {"machine model", wishes.machine ? 1 : 0},
+      {"machine model", wishes.machine ? hashOf(machineToJson(*wishes.machine)) : 0},
       {"set of saved decisions", wishes.decisions ? hashOf(wishes.decisions->toText()) : 0}};
   std::vector<std::uint64_t> bounds;  // largest, and complement of smallest
   for (const auto& [name, value] : mine) {
@@ -87,8 +87,17 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
     wishes.route = options.route.value_or(settings.route ? parseRoute(*settings.route) : RouteChoice::automatic);
     wishes.pairing = options.pairing.value_or(settings.pairing ? parsePairing(*settings.pairing) : Pairing::byVolume);
     wishes.onNode = options.onNode;
-    if (!wishes.onNode && settings.onNode && *settings.onNode != "auto") {
-      wishes.onNode = parseOnNodeHops(*settings.onNode);
+    if (!wishes.onNode && settings.onNode) {
+      wishes.onNode = parseOnNodeWish(*settings.onNode);
+    }
+    const bool openRoute = wishes.route == RouteChoice::automatic;
+    if (options.decisions && options.route && !openRoute) {
+      throw BadInput("options of a halo: route " + toString(wishes.route) + " and decisions in " +
+                     options.decisions->name() + "; only one of them can be followed");
+    }
+    if (!options.decisions && !options.route && settings.decisions && !openRoute) {
+      throw BadInput("environment: KOMVOS_ROUTE=" + *settings.route + " and KOMVOS_DECISIONS=" + *settings.decisions +
+                     "; only one of them can be followed");
     }
     if (!wishes.topology && settings.ranksPerNode) {
       wishes.topology = std::make_shared<const NodeTopology>(NodeTopology::parse(*settings.ranksPerNode, comm.size()));
@@ -158,7 +167,7 @@ class Planner {
     }
     addRoute(RouteChoice::standard);
     if (wishes_.route != RouteChoice::standard && wishes_.route != RouteChoice::automatic) {
-      addRoute(wishes_.route);
+      addWishedRoute();
     } else if (wishes_.route == RouteChoice::automatic) {
       addPromisingRoutes();
     }
@@ -217,6 +226,14 @@ class Planner {
     }
     candidates_.push_back(std::move(made));
     return candidates_.back();
+  }
+
+  void addWishedRoute() {
+    try {
+      addRoute(wishes_.route);
+    } catch (const BadInput& error) {  // on all ranks: the choice and the topology are the same
+      throw wishes_.decisions ? BadInput("decisions in " + wishes_.decisions->name() + ": " + error.what()) : error;
+    }
   }
 
   /// Where nothing crosses the network there is nothing to choose. Where three steps send no fewer messages and no

@@ -30,7 +30,7 @@ struct ExchangeOptions {
   std::shared_ptr<const NodeTopology> sockets;   ///< default: where the processes are bound
   /// Drops routes that cannot win before they are measured. Default: none, all are measured.
   std::shared_ptr<const MachineModel> machine;
-  /// Decisions of an earlier run: nothing is measured, and a halo without one is an error.
+  /// Decisions of an earlier run: nothing is measured, and a halo without one is an error. Not together with a route.
   std::shared_ptr<const DecisionBook> decisions;
   /// Takes the decision that is made here; may be given on some ranks only.
   std::shared_ptr<DecisionBook> record;

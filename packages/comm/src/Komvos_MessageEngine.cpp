@@ -123,6 +123,7 @@ void MessageEngine::resetCounts() {
   outstandingOnNode_ =
       static_cast<int>(std::count(schedule_.onNodeReceive.begin(), schedule_.onNodeReceive.end(), true));
   startedSends_ = 0;
+  sendsComplete_ = schedule_.sends.empty();
   ready_.clear();
   failure_.clear();
   std::fill(received_.begin(), received_.end(), false);
@@ -205,6 +206,15 @@ void MessageEngine::poll(bool wait) {
       return;
     }
     others ? idle.yield() : idle();
+  }
+}
+
+void MessageEngine::pollSends() {
+  if (!sendsComplete_ && receivesDone() && !forwardsPending()) {
+    int done = 0;
+    mpiCheck(MPI_Testall(static_cast<int>(now_->sends.size()), now_->sends.data(), &done, MPI_STATUSES_IGNORE),
+             "MPI_Testall");
+    sendsComplete_ = done != 0;
   }
 }
 

@@ -47,6 +47,9 @@ class MessageEngine {
   void startReadySends();
   /// Looks for completed receives. \param wait blocks until at least one completes, if any is outstanding.
   void poll(bool wait);
+  /// Once nothing is left to receive, poll makes no MPI call any more, and with most MPI libraries a long message moves
+  /// only during MPI calls of its sender.
+  void pollSends();
   /// Blocks until every receive is complete. Only when no send waits for one: !forwardsPending().
   void waitForAll();
   /// A send whose inputs are all there, or -1.
@@ -116,6 +119,7 @@ class MessageEngine {
   int outstandingReceives_ = 0;
   int outstandingOnNode_ = 0;
   int startedSends_ = 0;
+  bool sendsComplete_ = false;  // as far as pollSends knows
   std::string failure_;
   bool requestsLost_ = false;  // a receive ended with an error, see forget()
   std::vector<MPI_Request> emptySends_;

@@ -193,13 +193,15 @@ struct Halo {
   }
 };
 
-/// Calls work(halo) for all topologies and routes, on some patterns.
+/// Calls work(halo) for all topologies, on some patterns, along both routes or in turn.
 template <class Work>
 void onHalos(const Work& work, unsigned seed = 1) {
   const int size = sizeOf(MPI_COMM_WORLD);
+  int turn = 0;
   for (const NamedTopology& where : topologiesFor(size)) {
+    ++turn;  // each pattern meets both routes, for their number may be even
     for (const NamedPatterns& what : patternsFor(size, seed)) {
-      for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
+      for (const RouteChoice& route : routesInTurn(size, ++turn)) {
         SCOPED_TRACE(where.name + ", " + what.name);
         work(Halo(MPI_COMM_WORLD, what.patterns, where.topology, route));
       }

@@ -51,14 +51,19 @@ struct Method {
 };
 
 /// The two routes everybody uses, and shared memory.
-std::vector<Method> someMethods(const NodeTopology&) {
-  return {{RouteChoice::standard, OnNodeHops::messages},
-          {RouteChoice::threeStep, OnNodeHops::messages},
-          {RouteChoice::threeStep, OnNodeHops::sharedMemory}};
+const std::vector<Method>& someMethods() {
+  static const std::vector<Method> some{{RouteChoice::standard, OnNodeHops::messages},
+                                        {RouteChoice::threeStep, OnNodeHops::messages},
+                                        {RouteChoice::threeStep, OnNodeHops::sharedMemory}};
+  return some;
+}
+
+std::vector<Method> oneInTurn(const NodeTopology&, std::size_t turn) {
+  return {someMethods()[turn % someMethods().size()]};
 }
 
 /// Every route, by messages and some by shared memory.
-std::vector<Method> allMethods(const NodeTopology& topology) {
+std::vector<Method> allMethods(const NodeTopology& topology, std::size_t) {
   using Komvos::AxisFactors;
   std::vector<Method> methods;
   for (const RouteChoice& route :
@@ -77,13 +82,14 @@ std::vector<Method> allMethods(const NodeTopology& topology) {
 }
 
 /// Calls work(maps, options) for every kind of maps, topology and method.
-void onHalos(const TeuchosComm& comm, std::vector<Method> (*methods)(const NodeTopology&),
+void onHalos(const TeuchosComm& comm, std::vector<Method> (*methods)(const NodeTopology&, std::size_t turn),
              const std::function<void(const MapPair&, const ExchangeOptions&)>& work) {
   unsigned seed = 0;
+  std::size_t turn = 0;
   for (const MapKind& kind : mapKinds()) {
     const MapPair maps = makeMaps(kind, ++seed, comm);
     for (const NamedTopology& where : topologiesFor(comm->getSize())) {
-      for (const Method& method : methods(where.topology)) {
+      for (const Method& method : methods(where.topology, ++turn)) {
         SCOPED_TRACE(maps.name + ", " + where.name + ", " + toString(method.route) + ", " + toString(method.onNode));
         auto options = optionsFor(where, method.route, method.onNode);
         options.sockets = std::make_shared<const NodeTopology>(socketsOf(where.topology, 2));
@@ -149,10 +155,8 @@ TEST(NodeAwareImport, MovesWhatTpetrasImportMoves) {
       all[3] = all[3] || import.getNumExportIDs() > 0;
     }
     const std::size_t columns = columnCounts()[turn++ % 4];
-    for (const std::size_t count : {std::size_t{1}, columns}) {
-      checkCopies<double>(halo, import, count);
-      checkSums<double>(halo, import, count);
-    }
+    checkCopies<double>(halo, import, columns);
+    checkSums<double>(halo, import, columns);
   });
   int seen = all[0] && all[1] && (Tpetra::getDefaultComm()->getSize() == 1 || (all[2] && all[3])) ? 1 : 0;
   MPI_Allreduce(MPI_IN_PLACE, &seen, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
@@ -179,7 +183,7 @@ TEST(NodeAwareImport, MovesTheSameAlongTheAxesOfEveryGrid) {
 }
 
 TEST(NodeAwareImport, MovesWhatTpetrasExportMoves) {
-  onHalos(Tpetra::getDefaultComm(), someMethods, [&](const MapPair& maps, const ExchangeOptions& options) {
+  onHalos(Tpetra::getDefaultComm(), oneInTurn, [&](const MapPair& maps, const ExchangeOptions& options) {
     const Export exporter(maps.overlapping, maps.owned);
     const NodeAwareImport<> halo(exporter, options);
     EXPECT_TRUE(halo.getOwnedMap()->isSameAs(*maps.owned));
@@ -191,7 +195,7 @@ TEST(NodeAwareImport, MovesWhatTpetrasExportMoves) {
 }
 
 TEST(NodeAwareImport, MovesWholeNumbers) {
-  onHalos(Tpetra::getDefaultComm(), someMethods, [&](const MapPair& maps, const ExchangeOptions& options) {
+  onHalos(Tpetra::getDefaultComm(), oneInTurn, [&](const MapPair& maps, const ExchangeOptions& options) {
     const Import import(maps.owned, maps.overlapping);
     const NodeAwareImport<> halo(import, options);
     checkCopies<int>(halo, import, 2);
@@ -213,7 +217,7 @@ auto someColumns(MultiVector<Scalar>& wide) {
 }
 
 TEST(NodeAwareImport, TakesScatteredAndConsecutiveColumnsOfLargerVectors) {
-  onHalos(Tpetra::getDefaultComm(), someMethods, [&](const MapPair& maps, const ExchangeOptions& options) {
+  onHalos(Tpetra::getDefaultComm(), oneInTurn, [&](const MapPair& maps, const ExchangeOptions& options) {
     const Import import(maps.owned, maps.overlapping);
     const NodeAwareImport<> halo(import, options);
     MultiVector<double> owned(maps.owned, 7);
@@ -255,7 +259,7 @@ TEST(NodeAwareImport, WorksOnPartsOfTheWorld) {
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
   {
     const TeuchosComm comm = rcp(new Teuchos::MpiComm<int>(half));
-    onHalos(comm, someMethods, [&](const MapPair& maps, const ExchangeOptions& options) {
+    onHalos(comm, oneInTurn, [&](const MapPair& maps, const ExchangeOptions& options) {
       const Import import(maps.owned, maps.overlapping);
       const NodeAwareImport<> halo(import, options);
       checkCopies<double>(halo, import, 2);
@@ -366,7 +370,7 @@ void checkARankThatCannotTakePart(const std::function<void(const NodeAwareImport
   std::vector<int> owned(size);
   MPI_Allgather(&ownedByMe, 1, MPI_INT, owned.data(), 1, MPI_INT, MPI_COMM_WORLD);
   const NamedTopology pairs{"pairs", NodeTopology::uniform(size, 2)};
-  for (const Method& method : someMethods(pairs.topology)) {
+  for (const Method& method : someMethods()) {
     for (int guilty = 0; guilty < size; ++guilty) {
       SCOPED_TRACE(toString(method.route) + ", " + toString(method.onNode) + ", guilty rank " + std::to_string(guilty));
       const NodeAwareImport<> halo(import, optionsFor(pairs, method.route, method.onNode));

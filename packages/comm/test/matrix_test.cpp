@@ -23,9 +23,11 @@ const double nan = std::numeric_limits<double>::quiet_NaN();
 /// Calls work(matrix, node-aware matrix) for all matrices, topologies and routes.
 template <class Work>
 void onMatrices(const Work& work, const TeuchosComm& comm = Tpetra::getDefaultComm()) {
+  int turn = 0;
   for (const NamedMatrix& one : matricesOn(comm)) {
+    ++turn;  // each topology meets both routes, for their number may be even
     for (const NamedTopology& where : topologiesFor(comm->getSize())) {
-      for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
+      for (const RouteChoice& route : routesInTurn(comm->getSize(), ++turn)) {
         SCOPED_TRACE(one.name + ", " + where.name + (route == RouteChoice::standard ? ", standard" : ", three-step"));
         const NodeAwareCrsMatrix<> nodeAware(*one.matrix, optionsFor(where, route));
         work(*one.matrix, nodeAware);

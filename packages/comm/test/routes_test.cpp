@@ -571,9 +571,7 @@ TEST(RouteChoice, RefusesOtherTexts) {
 
 TEST(RouteChoice, MakesNoRouteOfWhatDoesNotFit) {
   const NodeTopology nodes = NodeTopology::uniform(8, 4);
-  const auto make = [&](const char* text) {
-    return makeRoute(Komvos::parseRoute(text), nodes);
-  };
+  const auto make = [&](const char* text) { return makeRoute(Komvos::parseRoute(text), nodes); };
   EXPECT_THROW(make("auto"), BadInput);
   EXPECT_THROW(make("sockets"), BadInput);
   EXPECT_THROW(make("axis:2,2,3,4"), BadInput);

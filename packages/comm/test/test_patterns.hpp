@@ -67,6 +67,15 @@ inline std::vector<NamedTopology> topologiesFor(int numRanks) {
   return list;
 }
 
+/// The standard route and three steps. On many ranks one of them, the other at the next `turn`: runs are slow there.
+inline std::vector<Komvos::RouteChoice> routesInTurn(int numRanks, int turn) {
+  using Komvos::RouteChoice;
+  if (numRanks < 5) {
+    return {RouteChoice::standard, RouteChoice::threeStep};
+  }
+  return {turn % 2 == 0 ? RouteChoice::standard : RouteChoice::threeStep};
+}
+
 /// Up to `perNode` sockets on each node: blocks of neighbours, or dealt out in turn. The last may be small.
 inline Komvos::NodeTopology socketsOf(const Komvos::NodeTopology& nodes, int perNode, bool blocks = true) {
   std::vector<int> socket(nodes.numRanks());

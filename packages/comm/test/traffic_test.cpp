@@ -210,8 +210,8 @@ TEST(Traffic, SetUpSendsToWhomItMustAndAsManyCollectivesOnAnyNumberOfRanks) {
   int size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::twoStep, RouteChoice::threeStep,
-                                   RouteChoice::split, RouteChoice::axis}) {
+  for (const RouteChoice& route :
+       {RouteChoice::standard, RouteChoice::twoStep, RouteChoice::threeStep, RouteChoice::split, RouteChoice::axis}) {
     SCOPED_TRACE(toString(route));
     const NamedTopology where{"two on a node", Komvos::NodeTopology::uniform(size, 2)};
     const auto options = optionsFor(where, route);

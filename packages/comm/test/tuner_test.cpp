@@ -553,11 +553,30 @@ TEST(TunerErrors, WishesThatDifferBetweenRanksAreRefusedOnAll) {
   options = onPairs();
   options.machine = odd ? std::make_shared<const Komvos::MachineModel>(Komvos::blueWaters()) : nullptr;
   differs(options, "machine model");
+  Komvos::MachineModel other = Komvos::blueWaters();
+  other.onNode.parameters[0].latency *= odd ? 2 : 1;
+  options.machine = std::make_shared<const Komvos::MachineModel>(other);
+  differs(options, "machine model");
   options = onPairs();
   options.sockets = odd ? options.sockets : nullptr;
   differs(options, "socket topology");
   options.topology = nullptr;
   refused(options, "a socket topology is given on some ranks only");
+}
+
+TEST(TunerErrors, ARouteAndDecisionsContradictEachOther) {
+  ExchangeOptions options = onPairs(RouteChoice::twoStep);
+  options.decisions = reread(bookOf(onPairs(RouteChoice::standard)));
+  const std::string error = commonError("both", [&] { planDense(options); });
+  EXPECT_EQ("options of a halo: route two-step and decisions in " + options.decisions->name() +
+                "; only one of them can be followed",
+            error);
+  options.route = {};
+  options.decisions = nullptr;
+  const Variable route("KOMVOS_ROUTE", "split");
+  const Variable decisions("KOMVOS_DECISIONS", "some.json");
+  EXPECT_EQ("environment: KOMVOS_ROUTE=split and KOMVOS_DECISIONS=some.json; only one of them can be followed",
+            commonError("both", [&] { planDense(options); }));
 }
 
 /// Only rank 0 sends, and off its node: the others cannot see by themselves that the model lacks what it needs.
