@@ -52,8 +52,9 @@ class Calibrate(ProgramTest):
         for words in ("on a node, 1 pair\n", "between nodes, 1 pair\n", "between nodes, 2 pairs\n", "model/measured"):
             self.assertIn(words, text)
 
-    def test_the_plot_draws_the_model_that_the_table_shows(self):
-        machine, text = self.calibrate(4, "--ranks-per-node", 2)
+        self.check_that_the_plot_draws_what_the_table_shows(machine, text)
+
+    def check_that_the_plot_draws_what_the_table_shows(self, machine, text):
         shown = [float(row) for row in re.findall(r"^ *\d+ +[\d.]+ +([\d.]+) +[\d.]+$", text, re.MULTILINE)]
         drawn = [1e6 * model_time(machine["on_node" if series["between"] == "ranks of a node" else "off_node"],
                                   point["bytes"], series["pairs"])

@@ -325,7 +325,7 @@ class RealMatrices(ProgramTest):
     EVERY_ROUTE = ("standard", "two-step", "three-step", "split", "axis", "auto")
     RUNS = {  # matrix: {ranks: routes}
         "dcpf_case_ACTIVSg2000": {4: EVERY_ROUTE},
-        "dcpf_case8387pegase": {4: ("auto",), 5: ("standard", "three-step", "auto")},
+        "dcpf_case8387pegase": {5: ("standard", "auto")},
         "body_heat": {1: ("auto",), 4: ("standard", "three-step", "auto"), 5: ("standard", "auto")},
     }
 
@@ -354,10 +354,8 @@ class RealMatrices(ProgramTest):
 
     def test_the_indefinite_one_is_solved_by_gmres(self):
         name = "dcpf_case13659pegase"
-        for ranks in (1, 4):
-            report = self.solve(ranks, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx",
-                                "--ranks-per-node", 2)
-            self.assertEqual(report["solver"], "GMRES")
+        report = self.solve(4, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx", "--ranks-per-node", 2)
+        self.assertEqual(report["solver"], "GMRES")
 
     def test_partitions_give_the_same_solution(self):
         solutions = {}
@@ -374,9 +372,9 @@ class RealMatrices(ProgramTest):
             self.assertLess(difference, 1e-7)
 
     def test_three_step_sends_fewer_messages_between_nodes(self):
-        report = self.solve(8, MATRICES / "dcpf_case8387pegase.mtx", "--ranks-per-node", 4, "--route", "three-step")
+        report = self.solve(8, MATRICES / "dcpf_case_ACTIVSg2000.mtx", "--ranks-per-node", 4, "--route", "three-step")
         halo = report["halos"][0]
-        self.assertEqual(halo["standard"]["inter_node"]["messages_total"], 32)
+        self.assertEqual(halo["standard"]["inter_node"]["messages_total"], 26)
         self.assertEqual(halo["chosen"]["inter_node"]["messages_total"], 2)
         self.assertLess(halo["chosen"]["inter_node"]["bytes_total"], halo["standard"]["inter_node"]["bytes_total"])
 
@@ -385,15 +383,13 @@ class SmallSystems(ProgramTest):
     def test_the_known_solution_also_with_more_ranks_than_rows(self):
         rhs = self.folder / "b.mtx"
         rhs.write_text("%%MatrixMarket matrix array integer general\r\n% six\r\n5 1\r\n0\r\n0\r\n0\r\n0\r\n6\r\n")
-        for ranks, partitions in {1: ("contiguous",), 3: ("strided",), 8: ("contiguous", "strided")}.items():
-            for partition in partitions:
-                for preconditioner in ("muelu", "jacobi", "none"):
-                    output = self.folder / "x.mtx"
-                    self.solve(ranks, BAD / "small_good.mtx", "--rhs", rhs, "--output", output, "--partition",
-                               partition,
-                               "--prec", preconditioner, "--ranks-per-node", 3, "--tolerance", "1e-12")
-                    for value, expected in zip(read_vector(output), (1, 2, 3, 4, 5)):
-                        self.assertAlmostEqual(value, expected, delta=1e-10)
+        for ranks, partition in {1: "contiguous", 3: "strided", 8: "contiguous"}.items():
+            for preconditioner in ("muelu", "jacobi", "none"):
+                output = self.folder / "x.mtx"
+                self.solve(ranks, BAD / "small_good.mtx", "--rhs", rhs, "--output", output, "--partition", partition,
+                           "--prec", preconditioner, "--ranks-per-node", 3, "--tolerance", "1e-12")
+                for value, expected in zip(read_vector(output), (1, 2, 3, 4, 5)):
+                    self.assertAlmostEqual(value, expected, delta=1e-10)
 
     def test_duplicates_are_summed_and_integers_and_comments_read(self):
         matrix = self.folder / "a.mtx"
@@ -513,10 +509,10 @@ class Tuner(ProgramTest):
     def test_every_route_is_obeyed(self):
         iterations = set()
         routes = {"standard": "standard", "two-step": "two-step", "three-step": "three-step", "split": "split",
-                  "split:2": "split:2", "axis": "axis:3,2,1,1", "axis:2,3,1,1": "axis:2,3,1,1",
-                  "axis:1,3,2,1": "axis:1,3,2,1"}
+                  "split:2": "split:2", "axis": "axis:2,2,1,1", "axis:1,2,2,1": "axis:1,2,2,1",
+                  "axis:1,1,4,1": "axis:1,1,4,1"}
         for asked, name in routes.items():
-            report = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--route", asked)
+            report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--route", asked)
             iterations.add(report["iterations"])
             self.assertEqual((report["route"], report["halos"][0]["route"]), (asked, name))
             chosen = [one for one in report["halos"][0]["candidates"] if not one["not_chosen_because"]]
