@@ -83,14 +83,14 @@ class Player {
   std::vector<char> out_, in_;
 };
 
-/// A barrier that leaves the cores to those who are still at work.
+/// A barrier that leaves the cores to those who are still at work: looks seldom, and more seldom the longer it takes.
 void rest(MPI_Comm comm) {
   MPI_Request request;
   mpiCheck(MPI_Ibarrier(comm, &request), "MPI_Ibarrier");
   int done = 0;
   mpiCheck(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-  while (done == 0) {
-    usleep(5000);
+  for (useconds_t pause = 200; done == 0; pause = std::min<useconds_t>(2 * pause, 5000)) {
+    usleep(pause);
     mpiCheck(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
   }
 }
