@@ -42,11 +42,6 @@ ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm
     if (decisions.empty() && options.route.empty()) {
       decisions = settings.decisions.value_or("");
     }
-    const bool fromEnvironment = options.route.empty() && options.decisionsFile.empty();
-    if (fromEnvironment && settings.route.value_or("auto") != "auto" && settings.decisions) {
-      throw BadInput("environment: KOMVOS_ROUTE=" + *settings.route + " and KOMVOS_DECISIONS=" + *settings.decisions +
-                     "; only one of them can be followed");
-    }
     report.route = !options.route.empty() ? options.route : settings.route.value_or("auto");
     if (!decisions.empty()) {
       report.route = "auto";
@@ -70,9 +65,14 @@ ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm
     exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::detect(mpiOf(comm)));
     exchange.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(mpiOf(comm)));
   }
-  if (exchange.route != RouteChoice::automatic) {  // also where there is no halo to route
-    makeRoute(*exchange.route, *exchange.topology, *exchange.pairing, exchange.sockets.get());
+  try {
+    if (exchange.route != RouteChoice::automatic) {  // also where there is no halo to route
+      makeRoute(*exchange.route, *exchange.topology, *exchange.pairing, exchange.sockets.get());
+    }
+  } catch (const Error& thrown) {
+    error = thrown.what();
   }
+  agreeOnError(mpiOf(comm), error);
   if (!machine.empty()) {
     exchange.machine = std::make_shared<const MachineModel>(machineByNameOrFile(mpiOf(comm), machine));
   }

@@ -90,14 +90,9 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
     if (!wishes.onNode && settings.onNode) {
       wishes.onNode = parseOnNodeWish(*settings.onNode);
     }
-    const bool openRoute = wishes.route == RouteChoice::automatic;
-    if (options.decisions && options.route && !openRoute) {
+    if (options.decisions && options.route.value_or(RouteChoice::automatic) != RouteChoice::automatic) {
       throw BadInput("options of a halo: route " + toString(wishes.route) + " and decisions in " +
                      options.decisions->name() + "; only one of them can be followed");
-    }
-    if (!options.decisions && !options.route && settings.decisions && !openRoute) {
-      throw BadInput("environment: KOMVOS_ROUTE=" + *settings.route + " and KOMVOS_DECISIONS=" + *settings.decisions +
-                     "; only one of them can be followed");
     }
     if (!wishes.topology && settings.ranksPerNode) {
       wishes.topology = std::make_shared<const NodeTopology>(NodeTopology::parse(*settings.ranksPerNode, comm.size()));

@@ -60,6 +60,10 @@ Settings readSettings() {
                      "KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI are");
     }
   }
+  if (settings.decisions && settings.route.value_or("auto") != "auto") {
+    throw BadInput("environment: KOMVOS_ROUTE=" + *settings.route + " and KOMVOS_DECISIONS=" + *settings.decisions +
+                   "; only one of them can be followed");
+  }
   return settings;
 }
 

@@ -11,7 +11,8 @@ namespace Komvos {
 /// - KOMVOS_ROUTE: as parseRoute reads it; the default of ExchangeOptions::route
 /// - KOMVOS_PAIRING: by-volume, least-loaded or majority; the default of ExchangeOptions::pairing
 /// - KOMVOS_ON_NODE: messages, shared-memory or auto; the default of ExchangeOptions::onNode
-/// - KOMVOS_DECISIONS: a file of DecisionBook; the default of ExchangeOptions::decisions where no route is given
+/// - KOMVOS_DECISIONS: a file of DecisionBook; the default of ExchangeOptions::decisions where no route is given;
+///   not together with a KOMVOS_ROUTE other than auto
 /// - KOMVOS_MACHINE: as machineByNameOrFile reads it; the default of ExchangeOptions::machine
 /// - KOMVOS_RANKS_PER_NODE: a topology as in NodeTopology::parse, instead of the detected one
 /// - KOMVOS_GPU_AWARE_MPI: 0 or 1; whether MPI may be given device pointers. Default: what the MPI library says
@@ -25,8 +26,8 @@ struct Settings {
   std::optional<bool> gpuAwareMpi;
 };
 
-/// Reads the environment afresh. \throws BadInput on a variable KOMVOS_... that is not listed above, or a value that
-/// is not a legal one.
+/// Reads the environment afresh. \throws BadInput on a variable KOMVOS_... that is not listed above, a value that is
+/// not a legal one, or two that contradict each other.
 Settings readSettings();
 
 /// Whether MPI may be given device pointers: KOMVOS_GPU_AWARE_MPI, else what the MPI library reports.
