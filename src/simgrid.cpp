@@ -1,5 +1,6 @@
 #include "simgrid.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -11,6 +12,7 @@
 
 #include "Komvos_Error.hpp"
 #include "output_file.hpp"
+#include "text_format.hpp"
 
 namespace Komvos::Program {
 
@@ -22,15 +24,20 @@ namespace fs = std::filesystem;
 /// win anything in SimGrid.
 const char* const linkText =
     "links 12.5 GB/s, node-internal 8 GB/s and 300 ns, 350 ns + 20 ps/B for each send and each receive";
-const ReplayTrace::ReceiveCost receiveCost{3500, 0.2};  // the same at 10 Gflop/s, the speed in platformXml
+const double secondsPerMessage = 350e-9;
+const double secondsPerByte = 20e-12;
+const double flopsPerSecond = 10e9;  // of a core, in platformXml
+const ReplayTrace::ReceiveCost receiveCost{secondsPerMessage * flopsPerSecond, secondsPerByte* flopsPerSecond};
 
 /// Flow model without TCP's windows and cross traffic, all sends with their full time, small stacks. The precision of
 /// the bandwidth solver is that of 10,000 flows through links of 1e10 B/s; at its default of 1e-5 it gives up there.
+/// No guard pages between stacks: with them 32,768 ranks need more mappings than Linux allows a process (65,530).
 const char* const simgridOptions =
     "--cfg=network/TCP-gamma:1e15 --cfg=network/crosstraffic:0 --cfg=network/weight-S:0 --cfg=smpi/bw-factor:0:1 "
-    "--cfg=smpi/lat-factor:0:1 --cfg=surf/precision:1e-8 --cfg=maxmin/precision:1e-4 "
+    "--cfg=smpi/lat-factor:0:1 --cfg=maxmin/precision:1e-4 "
     "--cfg=smpi/send-is-detached-thresh:0 "
-    "--cfg=smpi/ois:0:3.5e-7:2e-11 --cfg=contexts/stack-size:128 --cfg=smpi/display-timing:yes";
+    "--cfg=smpi/ois:0:3.5e-7:2e-11 --cfg=contexts/stack-size:128 --cfg=contexts/guard-size:0 "
+    "--cfg=smpi/display-timing:yes";
 
 int cornerOf(int count, int dimensions) {
   int side = 1;
@@ -70,7 +77,10 @@ std::string SimulatedNetwork::describe() const {
   const std::string y = std::to_string(shape.y);
   return (kind == "torus" ? "torus " + x + " x " + y + " x " + std::to_string(shape.z) + ", 500 ns a hop, "
                           : "fat tree, " + x + " leaves of " + y + " nodes, full bisection, 250 ns a hop, ") +
-         linkText;
+         linkText +
+         (mostOnLink > 0 ? format("; at most %d messages at once on a link, events within %.0f ns taken together",
+                                  mostOnLink, 1e9 * timeStep)
+                         : "");
 }
 
 std::string SimulatedNetwork::platformXml() const {
@@ -96,6 +106,16 @@ std::string SimulatedNetwork::platformXml() const {
          "</platform>\n";
 }
 
+void LeastReplayTime::add(int from, int to, long bytes) {
+  const double cost = secondsPerMessage + secondsPerByte * static_cast<double>(bytes);
+  seconds_[from] += cost;
+  seconds_[to] += cost;
+}
+
+double LeastReplayTime::seconds() const {
+  return seconds_.empty() ? 0 : *std::max_element(seconds_.begin(), seconds_.end());
+}
+
 bool simgridIsInstalled() { return std::system("command -v smpirun > /dev/null 2>&1") == 0; }
 
 std::string writeReplay(const std::string& folder, const SimulatedNetwork& network, const ReplayTrace& trace) {
@@ -109,9 +129,12 @@ std::string writeReplay(const std::string& folder, const SimulatedNetwork& netwo
   writeFile(at / "hosts", [&](std::ostream& out) { trace.writeHosts(out); });
   writeFile(at / "actions", [&](std::ostream& out) { trace.writeActions(out, receiveCost); });
   writeFile(at / "list", [&](std::ostream& out) { out << (at / "actions").string() << '\n'; });
-  const std::string command = "cd '" + at.string() + "' && smpirun -quiet -platform platform.xml -hostfile hosts -np " +
-                              std::to_string(trace.numActive()) + " -no-privatize " + simgridOptions +
-                              " -replay list 2>&1";
+  const std::string command =
+      "cd '" + at.string() + "' && smpirun -quiet -platform platform.xml -hostfile hosts -np " +
+      std::to_string(trace.numActive()) + " -no-privatize " + simgridOptions +
+      format(" --cfg=surf/precision:%.0e", network.timeStep) +
+      (network.mostOnLink > 0 ? format(" --cfg=maxmin/concurrency-limit:%d", network.mostOnLink) : "") +
+      " -replay list 2>&1";
   writeFile(at / "replay.sh", [&](std::ostream& out) { out << command << '\n'; });
   return command;
 }

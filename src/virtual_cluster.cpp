@@ -83,7 +83,7 @@ VirtualCluster::VirtualCluster(const ClusterOptions& options)
     kinds = {"torus", "fat-tree"};
   }
   for (const std::string& kind : kinds) {
-    networks_.push_back({kind, topology_.numNodes(), mostRanksOnANode(topology_)});
+    networks_.push_back({kind, topology_.numNodes(), mostRanksOnANode(topology_), options.mostOnLink, options.timeStep});
   }
 }
 

@@ -23,6 +23,8 @@ struct ClusterOptions {
   std::string pairing = "by-volume";
   std::string machine = "blue-waters";
   std::vector<std::string> platforms;  ///< that SimGrid simulates: "torus", "fat-tree"
+  int mostOnLink = 0;                  ///< as SimulatedNetwork::mostOnLink
+  double timeStep = 1e-8;              ///< as SimulatedNetwork::timeStep
   std::string traceFolder;             ///< where traces are kept, for both platforms if none is simulated
 };
 
@@ -55,11 +57,13 @@ class VirtualCluster {
   /// A result for each route. \param label names the halo, in progress and in names of traces
   std::vector<RouteResult> compare(const VirtualHalo& halo, const std::string& label, const Progress& progress) const;
 
+  /// Replays messages, each once, on every network; their times go to result.simulatedSeconds.
+  void simulate(const std::vector<VirtualMessage>& messages, const std::string& label, const Progress& progress,
+                RouteResult& result) const;
+
  private:
   RouteResult follow(const VirtualHalo& halo, const Route& route, const std::string& label,
                      const Progress& progress) const;
-  void simulate(const std::vector<VirtualMessage>& messages, const std::string& label, const Progress& progress,
-                RouteResult& result) const;
 
   ClusterOptions options_;
   NodeTopology topology_;
