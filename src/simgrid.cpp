@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What every simulated number rests on, with --cfg=smpi/ois below. Without a cost per message aggregation could not
+/// What every simulated number rests on, with the constants below. Without a cost per message aggregation could not
 /// win anything in SimGrid.
 const char* const linkText =
     "links 12.5 GB/s, node-internal 8 GB/s and 300 ns, 350 ns + 20 ps/B for each send and each receive";
@@ -36,7 +36,7 @@ const char* const simgridOptions =
     "--cfg=network/TCP-gamma:1e15 --cfg=network/crosstraffic:0 --cfg=network/weight-S:0 --cfg=smpi/bw-factor:0:1 "
     "--cfg=smpi/lat-factor:0:1 --cfg=maxmin/precision:1e-4 "
     "--cfg=smpi/send-is-detached-thresh:0 "
-    "--cfg=smpi/ois:0:3.5e-7:2e-11 --cfg=contexts/stack-size:128 --cfg=contexts/guard-size:0 "
+    "--cfg=contexts/stack-size:128 --cfg=contexts/guard-size:0 "
     "--cfg=smpi/display-timing:yes";
 
 int cornerOf(int count, int dimensions) {
@@ -132,6 +132,7 @@ std::string writeReplay(const std::string& folder, const SimulatedNetwork& netwo
   const std::string command =
       "cd '" + at.string() + "' && smpirun -quiet -platform platform.xml -hostfile hosts -np " +
       std::to_string(trace.numActive()) + " -no-privatize " + simgridOptions +
+      format(" --cfg=smpi/ois:0:%g:%g", secondsPerMessage, secondsPerByte) +
       format(" --cfg=surf/precision:%.0e", network.timeStep) +
       (network.mostOnLink > 0 ? format(" --cfg=maxmin/concurrency-limit:%d", network.mostOnLink) : "") +
       " -replay list 2>&1";

@@ -17,10 +17,12 @@ struct SimulatedNetwork {
 
   /// The most messages that share a link at once, the others wait for it; 0: all share it. SimGrid's work for each
   /// message grows with those under way: with 128 ranks that all send to each other, 64 takes a fifth of the time of 0.
-  /// What it changes: nothing there on a torus, 4 % on a fat tree. Fewer than 16 is too few: links idle.
+  /// What it changes: nothing there on a torus, 4 % on a fat tree. With 16 three steps on 2,048 ranks take 6 % more
+  /// than with 64; fewer is too few: links idle.
   int mostOnLink = 0;
 
-  /// Seconds; what happens closer together happens at once, and is worked on once.
+  /// Seconds; what happens closer together happens at once, and is worked on once. 1e-7 changes times by 1 % or less,
+  /// 1e-6 by a tenth: it hides the costs of messages.
   double timeStep = 1e-8;
 
   std::string describe() const;  ///< shape and parameters, for people
