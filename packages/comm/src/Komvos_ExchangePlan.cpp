@@ -103,9 +103,11 @@ class PlanInProgress {
 
   /// Matches what arrived with what is needed. \return an error text, or nothing.
   std::string finish() {
-    const std::string who = "plan of rank " + std::to_string(plan_.rank) + ", route " + plan_.route + ": ";
+    const auto error = [this](const std::string& what) {
+      return "plan of rank " + std::to_string(plan_.rank) + ", route " + plan_.route + ": " + what;
+    };
     if (!items_.empty()) {
-      return who + std::to_string(items_.size()) + " values end before their destination";
+      return error(std::to_string(items_.size()) + " values end before their destination");
     }
     std::sort(arrivals_.begin(), arrivals_.end(), [](const Arrival& a, const Arrival& b) { return a.value < b.value; });
     auto arrival = arrivals_.begin();
@@ -115,8 +117,8 @@ class PlanInProgress {
         ++arrival;
       }
       if (arrival == arrivals_.end() || arrival->value != receive.value) {
-        return who + "value " + std::to_string(receive.value.local) + " of rank " +
-               std::to_string(receive.value.owner) + " is needed, but its owner does not send it";
+        return error("value " + std::to_string(receive.value.local) + " of rank " +
+                     std::to_string(receive.value.owner) + " is needed, but its owner does not send it");
       }
       used += receive.value != lastUsed_;
       lastUsed_ = receive.value;
@@ -124,7 +126,7 @@ class PlanInProgress {
       plan_.deliveries.push_back({arrival->position, receive.target, onNode});
     }
     if (used != arrivals_.size()) {
-      return who + std::to_string(arrivals_.size()) + " values arrive, but " + std::to_string(used) + " are needed";
+      return error(std::to_string(arrivals_.size()) + " values arrive, but " + std::to_string(used) + " are needed");
     }
     std::sort(plan_.deliveries.begin(), plan_.deliveries.end(),
               [](const ExchangePlan::Delivery& a, const ExchangePlan::Delivery& b) { return a.target < b.target; });

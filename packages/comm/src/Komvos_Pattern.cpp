@@ -20,10 +20,8 @@ void Pattern::normalize() {
 
 namespace {
 
-void require(bool good, int rank, const std::string& what) {
-  if (!good) {
-    throw BadInput("pattern of rank " + std::to_string(rank) + ": " + what);
-  }
+[[noreturn]] void refuse(int rank, const std::string& what) {
+  throw BadInput("pattern of rank " + std::to_string(rank) + ": " + what);
 }
 
 std::string of(int index, int count) { return std::to_string(index) + " of " + std::to_string(count); }
@@ -32,18 +30,30 @@ std::string of(int index, int count) { return std::to_string(index) + " of " + s
 
 void Pattern::check(int numRanks) const {
   for (const Send& send : sends) {
-    require(send.destination >= 0 && send.destination < numRanks, rank,
-            "sends to rank " + of(send.destination, numRanks));
-    require(send.destination != rank, rank, "sends to itself");
-    require(send.local >= 0 && send.local < numOwned, rank, "sends owned value " + of(send.local, numOwned));
+    if (send.destination < 0 || send.destination >= numRanks) {
+      refuse(rank, "sends to rank " + of(send.destination, numRanks));
+    }
+    if (send.destination == rank) {
+      refuse(rank, "sends to itself");
+    }
+    if (send.local < 0 || send.local >= numOwned) {
+      refuse(rank, "sends owned value " + of(send.local, numOwned));
+    }
   }
   std::vector<bool> taken(numTarget, false);
   for (const Receive& receive : receives) {
-    require(receive.value.owner >= 0 && receive.value.owner < numRanks, rank,
-            "receives from rank " + of(receive.value.owner, numRanks));
-    require(receive.value.owner != rank, rank, "receives from itself");
-    require(receive.target >= 0 && receive.target < numTarget, rank, "fills target " + of(receive.target, numTarget));
-    require(!taken[receive.target], rank, "fills target " + std::to_string(receive.target) + " twice");
+    if (receive.value.owner < 0 || receive.value.owner >= numRanks) {
+      refuse(rank, "receives from rank " + of(receive.value.owner, numRanks));
+    }
+    if (receive.value.owner == rank) {
+      refuse(rank, "receives from itself");
+    }
+    if (receive.target < 0 || receive.target >= numTarget) {
+      refuse(rank, "fills target " + of(receive.target, numTarget));
+    }
+    if (taken[receive.target]) {
+      refuse(rank, "fills target " + std::to_string(receive.target) + " twice");
+    }
     taken[receive.target] = true;
   }
 }

@@ -2,6 +2,7 @@
 /// A plain interpreter of plans, with all ranks in one process: the slow twin of the exchange.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -142,21 +143,23 @@ class PlanSimulation {
   }
 
   void checkDeliveries() {
+    const ValueId none{-1, -1};
     for (const ExchangePlan& plan : plans_) {
-      std::map<int, ValueId> filled;
+      std::vector<ValueId> filled(plan.numTarget, none);
       for (const ExchangePlan::Delivery& d : plan.deliveries) {
         const ValueId value = received_[plan.rank].at(d.position);
-        if (!filled.emplace(d.target, value).second || d.onNode != topology_.sameNode(plan.rank, value.owner)) {
+        if (filled.at(d.target) != none || d.onNode != topology_.sameNode(plan.rank, value.owner)) {
           problem(plan.rank, "bad delivery to target " + std::to_string(d.target));
         }
+        filled[d.target] = value;
       }
-      std::map<int, ValueId> wanted;
+      std::vector<ValueId> wanted(plan.numTarget, none);
       for (const Pattern::Receive& receive : patterns_[plan.rank].receives) {
-        wanted.emplace(receive.target, receive.value);
+        wanted.at(receive.target) = receive.value;
       }
       if (filled != wanted) {
-        problem(plan.rank, "fills " + std::to_string(filled.size()) + " targets, not as the " +
-                               std::to_string(wanted.size()) + " of the pattern");
+        problem(plan.rank, std::to_string(plan.deliveries.size()) + " deliveries, not the " +
+                               std::to_string(patterns_[plan.rank].receives.size()) + " of the pattern");
       }
     }
   }
@@ -164,8 +167,8 @@ class PlanSimulation {
   /// No rank gets a value twice. No node does across the network, but on the routes that do not promise it; and where
   /// a pair of nodes has one message, it travels in the middle stage.
   void checkDuplicates() {
-    std::set<std::pair<int, ValueId>> atRank;
-    std::set<std::pair<int, ValueId>> atNode;
+    std::vector<std::pair<int, ValueId>> atRank;
+    std::vector<std::pair<int, ValueId>> atNode;
     std::set<std::pair<int, int>> pairs;
     const std::string& route = plans_.front().route;
     const bool perNode = route != "standard" && route.substr(0, 4) != "axis";
@@ -179,13 +182,25 @@ class PlanSimulation {
         problem(from, "sends another message to node " + std::to_string(node));
       }
       for (const ValueId& value : values) {
-        const bool newThere = atRank.emplace(to, value).second && value.owner != to;
-        const bool newOnNode = !perNode || !offNode || atNode.emplace(node, value).second;
-        if (!newThere || !newOnNode) {
-          problem(to,
-                  "gets value " + std::to_string(value.local) + " of rank " + std::to_string(value.owner) + " twice");
+        if (value.owner == to) {
+          problem(to, "gets its own value " + std::to_string(value.local));
+        }
+        atRank.emplace_back(to, value);
+        if (perNode && offNode) {
+          atNode.emplace_back(node, value);
         }
       }
+    }
+    checkOnce(atRank, "rank ");
+    checkOnce(atNode, "node ");
+  }
+
+  void checkOnce(std::vector<std::pair<int, ValueId>>& arrivals, const std::string& where) {
+    std::sort(arrivals.begin(), arrivals.end());
+    const auto twice = std::adjacent_find(arrivals.begin(), arrivals.end());
+    if (twice != arrivals.end()) {
+      problem(twice->second.owner, "its value " + std::to_string(twice->second.local) + " gets twice to " + where +
+                                       std::to_string(twice->first));
     }
   }
 
