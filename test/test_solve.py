@@ -117,8 +117,8 @@ class ProgramTest(unittest.TestCase):
 class CommandLine(ProgramTest):
     @classmethod
     def setUpClass(cls):
-        """Rank 1 alone gives up after a grace of ten seconds: they pass while the other tests run, and the test that
-        looks at it has the last name."""
+        """A rank that fails alone gives up after ten seconds. They pass beside the other tests; the one that waits for
+        it has the last name."""
         good = [OPTIONS.program, "solve", str(BAD / "small_good.mtx")]
         pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
         cls.addClassCleanup(pool.shutdown)
@@ -495,6 +495,20 @@ class Generators(ProgramTest):
             report = self.solve(5, "--problem", "elasticity3d", "--n", "20,5,4", "--partition", partition,
                                 "--ranks-per-node", 2)
             self.assertLessEqual(report["iterations"], 20)
+
+
+class OneRank(ProgramTest):
+    """What is solved on several ranks elsewhere: a class of its own, for it needs one core only."""
+
+    def test_iterations_stay_sensible(self):
+        for problem, _, _, most in Generators.PROBLEMS:
+            with self.subTest(problem):
+                self.assertLessEqual(self.solve(1, "--problem", *problem)["iterations"], most)
+
+    def test_the_indefinite_one_is_solved_by_gmres(self):
+        name = "dcpf_case13659pegase"
+        report = self.solve(1, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx", "--ranks-per-node", 2)
+        self.assertEqual(report["solver"], "GMRES")
 
 
 class Solvers(ProgramTest):

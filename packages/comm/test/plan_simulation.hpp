@@ -158,8 +158,7 @@ class PlanSimulation {
         wanted.at(receive.target) = receive.value;
       }
       if (filled != wanted) {
-        problem(plan.rank, std::to_string(plan.deliveries.size()) + " deliveries, not the " +
-                               std::to_string(patterns_[plan.rank].receives.size()) + " of the pattern");
+        problem(plan.rank, "its targets do not hold the values of the pattern");
       }
     }
   }
@@ -199,8 +198,8 @@ class PlanSimulation {
     std::sort(arrivals.begin(), arrivals.end());
     const auto twice = std::adjacent_find(arrivals.begin(), arrivals.end());
     if (twice != arrivals.end()) {
-      problem(twice->second.owner, "its value " + std::to_string(twice->second.local) + " gets twice to " + where +
-                                       std::to_string(twice->first));
+      problem(twice->second.owner, "its value " + std::to_string(twice->second.local) + " gets to " + where +
+                                       std::to_string(twice->first) + " twice");
     }
   }
 
