@@ -80,7 +80,8 @@ std::string SimulatedNetwork::describe() const {
          linkText +
          (mostOnLink > 0 ? format("; at most %d messages at once on a link, events within %.0f ns taken together",
                                   mostOnLink, 1e9 * timeStep)
-                         : "");
+                         : "") +
+         (mostSends > 0 ? format("; at most %d sends of a rank at once", mostSends) : "");
 }
 
 std::string SimulatedNetwork::platformXml() const {
@@ -127,7 +128,7 @@ std::string writeReplay(const std::string& folder, const SimulatedNetwork& netwo
   }
   writeFile(at / "platform.xml", [&](std::ostream& out) { out << network.platformXml(); });
   writeFile(at / "hosts", [&](std::ostream& out) { trace.writeHosts(out); });
-  writeFile(at / "actions", [&](std::ostream& out) { trace.writeActions(out, receiveCost); });
+  writeFile(at / "actions", [&](std::ostream& out) { trace.writeActions(out, receiveCost, network.mostSends); });
   writeFile(at / "list", [&](std::ostream& out) { out << (at / "actions").string() << '\n'; });
   const std::string command =
       "cd '" + at.string() + "' && smpirun -quiet -platform platform.xml -hostfile hosts -np " +

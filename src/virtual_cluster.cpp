@@ -83,7 +83,8 @@ VirtualCluster::VirtualCluster(const ClusterOptions& options)
     kinds = {"torus", "fat-tree"};
   }
   for (const std::string& kind : kinds) {
-    networks_.push_back({kind, topology_.numNodes(), mostRanksOnANode(topology_), options.mostOnLink, options.timeStep});
+    networks_.push_back({kind, topology_.numNodes(), mostRanksOnANode(topology_), options.mostOnLink, options.timeStep,
+                         options.mostSends});
   }
 }
 

@@ -25,6 +25,7 @@ struct ClusterOptions {
   std::vector<std::string> platforms;  ///< that SimGrid simulates: "torus", "fat-tree"
   int mostOnLink = 0;                  ///< as SimulatedNetwork::mostOnLink
   double timeStep = 1e-8;              ///< as SimulatedNetwork::timeStep
+  int mostSends = 0;                   ///< as SimulatedNetwork::mostSends
   std::string traceFolder;             ///< where traces are kept, for both platforms if none is simulated
 };
 

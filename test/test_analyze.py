@@ -133,8 +133,8 @@ class AnalyzeOutput(AnalyzeTest):
                      "standard", "--trace", self.folder / "traces")
         folder = self.folder / "traces" / "level-0-A-standard-torus"
         self.assertEqual((folder / "actions").read_text(),
-                         "0 init\n0 irecv 1 0 8\n0 isend 1 0 8\n0 waitall\n0 compute 3502\n0 finalize\n"
-                         "1 init\n1 irecv 0 0 8\n1 isend 0 0 8\n1 waitall\n1 compute 3502\n1 finalize\n")
+                         "0 init\n0 irecv 1 0 8\n0 isend 1 0 8\n0 wait 0 1 0\n0 wait 1 0 0\n0 compute 3502\n0 finalize\n"
+                         "1 init\n1 irecv 0 0 8\n1 isend 0 0 8\n1 wait 1 0 0\n1 wait 0 1 0\n1 compute 3502\n1 finalize\n")
         self.assertEqual((folder / "hosts").read_text(), "n0\nn1\n")
         self.assertIn("fat-tree", " ".join(os.listdir(folder.parent)))
 

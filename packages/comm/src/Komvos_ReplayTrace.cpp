@@ -2,9 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <tuple>
 
 namespace Komvos {
+
+namespace {
+
+/// Orders the peers of a rank as if at random, the same in every run and differently on each rank.
+std::uint64_t mixed(int rank, int peer) {
+  std::uint64_t x = (static_cast<std::uint64_t>(rank) << 32U) + static_cast<std::uint64_t>(peer);
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;  // the last steps of splitmix64: one to one
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31U);
+}
+
+}  // namespace
 
 ReplayTrace::ReplayTrace(const NodeTopology& topology, const std::vector<VirtualMessage>& messages, int valueBytes) {
   std::vector<int> active(topology.numRanks(), 0);
@@ -30,22 +43,54 @@ ReplayTrace::ReplayTrace(const NodeTopology& topology, const std::vector<Virtual
   });
 }
 
-void ReplayTrace::writeActions(std::ostream& out, const ReceiveCost& cost) const {
+void ReplayTrace::writeStage(std::ostream& out, Actions::const_iterator begin, Actions::const_iterator end,
+                             const ReceiveCost& cost, int mostSends) {
+  const int rank = begin->rank;
+  const int stage = begin->stage;
+  const auto firstSend = std::find_if(begin, end, [](const Action& a) { return a.send; });
+  double flops = 0;
+  for (auto receive = begin; receive != firstSend; ++receive) {
+    out << rank << " irecv " << receive->peer << ' ' << stage << ' ' << receive->bytes << '\n';
+    flops += cost.flopsPerMessage + cost.flopsPerByte * static_cast<double>(receive->bytes);
+  }
+
+  Actions sends(firstSend, end);
+  if (mostSends > 0) {
+    std::sort(sends.begin(), sends.end(),
+              [rank](const Action& a, const Action& b) { return mixed(rank, a.peer) < mixed(rank, b.peer); });
+  }
+  auto oldest = sends.cbegin();
+  const auto waitForOldest = [&] {
+    out << rank << " wait " << rank << ' ' << oldest->peer << ' ' << stage << '\n';
+    ++oldest;
+  };
+  for (auto send = sends.cbegin(); send != sends.cend(); ++send) {
+    if (mostSends > 0 && send - oldest == mostSends) {
+      waitForOldest();
+    }
+    out << rank << " isend " << send->peer << ' ' << stage << ' ' << send->bytes << '\n';
+  }
+  while (oldest != sends.cend()) {
+    waitForOldest();
+  }
+
+  for (auto receive = begin; receive != firstSend; ++receive) {
+    out << rank << " wait " << receive->peer << ' ' << rank << ' ' << stage << '\n';
+  }
+  if (flops > 0) {
+    out << rank << " compute " << std::llround(flops) << '\n';
+  }
+}
+
+void ReplayTrace::writeActions(std::ostream& out, const ReceiveCost& cost, int mostSends) const {
   auto action = actions_.begin();
   for (int rank = 0; rank < numActive(); ++rank) {
     out << rank << " init\n";
     while (action != actions_.end() && action->rank == rank) {
-      const int stage = action->stage;
-      double flops = 0;
-      for (; action != actions_.end() && action->rank == rank && action->stage == stage; ++action) {
-        out << rank << (action->send ? " isend " : " irecv ") << action->peer << ' ' << stage << ' ' << action->bytes
-            << '\n';
-        flops += action->send ? 0 : cost.flopsPerMessage + cost.flopsPerByte * static_cast<double>(action->bytes);
-      }
-      out << rank << " waitall\n";
-      if (flops > 0) {
-        out << rank << " compute " << std::llround(flops) << '\n';
-      }
+      const auto end = std::find_if(
+          action, actions_.end(), [&](const Action& a) { return a.rank != action->rank || a.stage != action->stage; });
+      writeStage(out, action, end, cost, mostSends);
+      action = end;
     }
     out << rank << " finalize\n";
   }

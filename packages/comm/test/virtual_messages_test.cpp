@@ -1,8 +1,10 @@
 // Halos of virtual ranks and their messages, against patterns and plans that are built in full.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <tuple>
@@ -217,17 +219,67 @@ TEST(ReplayTrace, NamesActiveRanksAndTheirNodes) {
   std::ostringstream actions;
   trace.writeActions(actions, {100, 0.5});
   EXPECT_EQ(actions.str(),
-            "0 init\n0 isend 1 0 24\n0 waitall\n0 irecv 1 1 8\n0 waitall\n0 compute 104\n0 finalize\n"
-            "1 init\n1 irecv 0 0 24\n1 irecv 2 0 16\n1 waitall\n1 compute 220\n"
-            "1 isend 0 1 8\n1 isend 3 1 24\n1 waitall\n1 finalize\n"
-            "2 init\n2 isend 1 0 16\n2 waitall\n2 finalize\n"
-            "3 init\n3 irecv 1 1 24\n3 waitall\n3 compute 112\n3 finalize\n");
+            "0 init\n0 isend 1 0 24\n0 wait 0 1 0\n0 irecv 1 1 8\n0 wait 1 0 1\n0 compute 104\n0 finalize\n"
+            "1 init\n1 irecv 0 0 24\n1 irecv 2 0 16\n1 wait 0 1 0\n1 wait 2 1 0\n1 compute 220\n"
+            "1 isend 0 1 8\n1 isend 3 1 24\n1 wait 1 0 1\n1 wait 1 3 1\n1 finalize\n"
+            "2 init\n2 isend 1 0 16\n2 wait 2 1 0\n2 finalize\n"
+            "3 init\n3 irecv 1 1 24\n3 wait 1 3 1\n3 compute 112\n3 finalize\n");
   std::ostringstream hosts;
   trace.writeHosts(hosts);
   std::ostringstream free;
   trace.writeActions(free, {});
   EXPECT_EQ(free.str().find("compute"), std::string::npos);
   EXPECT_EQ(hosts.str(), "n0\nn1\nn2\nn2\n");
+}
+
+TEST(ReplayTrace, KeepsFewSendsUnderWay) {
+  const int numRanks = 12;
+  const int mostSends = 3;
+  std::vector<VirtualMessage> messages;
+  for (int from = 0; from < numRanks; ++from) {
+    for (int to = 0; to < numRanks; ++to) {
+      if (to != from) {
+        messages.push_back({0, from, to, 1});
+      }
+    }
+  }
+  const Komvos::ReplayTrace trace(NodeTopology::uniform(numRanks, 4), messages, 8);
+  std::stringstream actions;
+  trace.writeActions(actions, {}, mostSends);
+  std::vector<std::vector<int>> order(numRanks);  // of the receivers of each rank
+  std::vector<std::set<int>> sending(numRanks), receiving(numRanks);
+  std::string line;
+  while (std::getline(actions, line)) {
+    std::istringstream words(line);
+    int rank = 0;
+    int a = 0;
+    int b = 0;
+    std::string what;
+    words >> rank >> what >> a >> b;
+    if (what == "isend") {
+      order[rank].push_back(a);
+      sending[rank].insert(a);
+      EXPECT_LE(sending[rank].size(), static_cast<std::size_t>(mostSends)) << rank;
+    } else if (what == "irecv") {
+      EXPECT_TRUE(order[rank].empty()) << line;
+      receiving[rank].insert(a);
+    } else if (what == "wait") {
+      EXPECT_EQ(a == rank ? sending[rank].erase(b) : receiving[rank].erase(a), 1U) << line;
+    }
+  }
+  std::set<std::vector<int>> orders;
+  for (int rank = 0; rank < numRanks; ++rank) {
+    EXPECT_TRUE(sending[rank].empty() && receiving[rank].empty()) << rank;
+    EXPECT_FALSE(std::is_sorted(order[rank].begin(), order[rank].end())) << rank;
+    orders.insert(order[rank]);
+    std::sort(order[rank].begin(), order[rank].end());
+    EXPECT_EQ(order[rank].size(), static_cast<std::size_t>(numRanks - 1));
+    EXPECT_EQ(std::adjacent_find(order[rank].begin(), order[rank].end()), order[rank].end()) << rank;
+  }
+  EXPECT_EQ(orders.size(), static_cast<std::size_t>(numRanks));
+  std::ostringstream again;
+  trace.writeActions(again, {}, mostSends);
+  EXPECT_EQ(again.str(), actions.str());
 }
 
 }  // namespace
