@@ -77,10 +77,8 @@ std::string SimulatedNetwork::describe() const {
   const std::string y = std::to_string(shape.y);
   return (kind == "torus" ? "torus " + x + " x " + y + " x " + std::to_string(shape.z) + ", 500 ns a hop, "
                           : "fat tree, " + x + " leaves of " + y + " nodes, full bisection, 250 ns a hop, ") +
-         linkText +
-         (mostOnLink > 0 ? format("; at most %d messages at once on a link, events within %.0f ns taken together",
-                                  mostOnLink, 1e9 * timeStep)
-                         : "") +
+         linkText + (mostOnLink > 0 ? format("; at most %d messages at once on a link, ", mostOnLink) : "; ") +
+         format("events within %.0f ns taken together", 1e9 * timeStep) +
          (mostSends > 0 ? format("; at most %d sends of a rank at once", mostSends) : "");
 }
 

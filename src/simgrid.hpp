@@ -25,9 +25,9 @@ struct SimulatedNetwork {
   /// 3e-7 by 2 %, 1e-6 by a tenth: it hides the costs of messages.
   double timeStep = 1e-8;
 
-  /// As for ReplayTrace::writeActions; bounds the messages under way, and with them SimGrid's work for each. With 4, 8 and
-  /// all 32 sends of a rank three steps on 8,192 ranks take 406, 397 and 402 us; in the order of ranks, 8 would take 459.
-  /// Short messages need more: enough to fill the time that a message travels.
+  /// As for ReplayTrace::writeActions; bounds the messages under way, and with them SimGrid's work for each. With 4, 8
+  /// and all 32 sends of a rank three steps on 8,192 ranks take 406, 397 and 402 us; in the order of ranks, 8 would
+  /// take 459. Short messages need more: enough to fill the time that a message travels.
   int mostSends = 0;
 
   std::string describe() const;  ///< shape and parameters, for people
