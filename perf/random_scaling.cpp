@@ -356,7 +356,8 @@ int main(int argc, char** argv) {
       ->needs(simgrid);
   app.add_option("--most-on-link", options.mostOnLink, "messages that share a link at once, 0 all (64)");
   app.add_option("--time-step", options.timeStep, "seconds within which SimGrid takes events together (1e-8)");
-  app.add_option("--most-sends", options.mostSends, "sends of a rank that are under way at once, 0 all (0)");
+  app.add_option("--most-sends", options.mostSends, "sends of a rank that are under way at once, 0 all (0)")
+      ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   try {
     run(options, {options.ranks, static_cast<int>(rows / options.ranks), entries, seed}, stored, simulated);
