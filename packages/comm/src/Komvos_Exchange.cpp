@@ -104,6 +104,17 @@ struct Exchange<Scalar, Device>::State {
     }
   }
 
+  ~State() {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    try {
+      if (!finalized && Kokkos::is_initialized()) {
+        finishInFlight();
+      }
+    } catch (const std::exception&) {  // MPI is broken: nothing is left to do
+    }
+  }
+
   /// The directions are made when they are first used; that communicates nothing.
   Run& run(Phase which) {
     std::unique_ptr<Run>& made = which == Phase::forward ? forwardRun : reverseRun;
@@ -192,7 +203,24 @@ struct Exchange<Scalar, Device>::State {
                            static_cast<int>(sizeof(Scalar)) * columns, targets);
   }
 
-  void abandon(Phase which) { run(which).engine.abandon(); }
+  void abandon(Phase which) {
+    const bool begun = phase == which;
+    finishInFlight();
+    if (!begun) {
+      run(which).engine.abandon();
+    }
+  }
+
+  /// Nobody wants the values that still arrive, but messages need their buffers, and values of others travel on here.
+  void finishInFlight() {
+    if (phase != Phase::idle) {
+      const Idle afterwards{*this};
+      try {
+        complete(execution_space());
+      } catch (const PlanMismatch&) {  // another rank has abandoned it too
+      }
+    }
+  }
 
   /// Packs and starts the sends whose last input has arrived.
   void forwardReady(const execution_space& space) {

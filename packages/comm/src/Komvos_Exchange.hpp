@@ -39,8 +39,8 @@ enum class OnNodeHops {
 /// Least traffic of a forward exchange, a value of s bytes: each sent value is read and written once (2 s and a
 /// 4-byte index), each needed value likewise, and a value that travels on once more.
 ///
-/// \tparam Scalar double, float, int, long long; std::complex types where Tpetra has them
-/// \tparam Device Kokkos::Device of the vectors, as Tpetra's
+/// \tparam Scalar double, float, int or long long
+/// \tparam Device Kokkos::Device of the vectors: the one of Tpetra's default node
 template <class Scalar, class Device>
 class Exchange {
  public:
@@ -53,6 +53,7 @@ class Exchange {
   /// \note Collective on `comm`.
   Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 1,
            OnNodeHops onNode = OnNodeHops::messages);
+  /// Completes an exchange that is in flight, as abandonForward() does. The communicator may be freed before.
   ~Exchange();
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;
@@ -61,7 +62,7 @@ class Exchange {
   /// \param owned [plan.numOwned x k]; reusable on return
   /// \note Collective on the plan's ranks, with the same k.
   /// \throws PlanMismatch here, and from end() on every rank that would have got values from here, if `owned` has
-  /// another shape; no rank hangs.
+  /// another shape; no rank hangs. Error if another exchange is in flight.
   void begin(const execution_space& space, const const_view& owned);
 
   /// The same, and lets messages arrive in `ghosts` without a copy where their values are neighbours there (one column,
@@ -83,23 +84,30 @@ class Exchange {
   /// Waits for the rest and writes it.
   /// \param ghosts [plan.numTarget x k]; ready on `space`, not yet on the host. Entries that the plan does not fill
   ///        are left alone.
+  /// \note In the place of every begin; waits for the ranks whose values are needed, and for those behind them.
+  /// \throws PlanMismatch if `ghosts` has another shape, is not what begin() was given to fill, or values from another
+  ///         rank did not arrive, or in another number; the exchange is over then. Error if none was begun.
   void end(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);
 
-  /// begin and end.
+  /// begin and end. \note Collective, and \throws, as these.
   void forward(const execution_space& space, const const_view& owned, const view& ghosts,
                Combine combine = Combine::insert);
 
   /// The reverse direction: starts sending ghost values back towards their owners, summed at every hop.
   /// \param ghosts [plan.numTarget x k]; reusable on return
+  /// \note Collective, and \throws, as begin.
   void beginReverse(const execution_space& space, const const_view& ghosts);
   /// Adds what arrives. Bit-reproducible: every sum has an order fixed by the plan.
   /// \param owned [plan.numOwned x k]
+  /// \throws as end
   void endReverse(const execution_space& space, const view& owned);
   /// beginReverse and endReverse.
   void reverse(const execution_space& space, const const_view& ghosts, const view& owned);
 
   /// Lets the partners of an exchange that this rank cannot take part in finish, with an error, instead of waiting
-  /// for ever. For callers that check their arguments themselves.
+  /// for ever. For callers that check their arguments themselves, and for those that throw between begin() and end():
+  /// then what was begun is completed here instead, the partners lose nothing, and the exchange can be used again.
+  /// \note In the place of an exchange, or of its end.
   void abandonForward();
   void abandonReverse();
 

@@ -117,6 +117,7 @@ struct Halo {
     options.route = choice;
     options.pairing = pairing;
     options.topology = std::make_shared<const NodeTopology>(where);
+    options.sockets = std::make_shared<const NodeTopology>(socketsOf(where, 2));
     plan = Komvos::planHalo(comm, patterns[rank], options).plan;
   }
 
@@ -134,7 +135,8 @@ struct Halo {
   /// The plans of all ranks.
   std::vector<ExchangePlan> allPlans() const {
     InMemoryTransport transport(topology.numRanks());
-    const auto rule = Komvos::makeRoute(route, topology, Pairing::byVolume);
+    const NodeTopology sockets = socketsOf(topology, 2);
+    const auto rule = Komvos::makeRoute(route, topology, Pairing::byVolume, &sockets);
     return buildPlans(transport, topology, *rule, patterns);
   }
 
@@ -209,12 +211,12 @@ void onHalos(const Work& work, unsigned seed = 1) {
   }
 }
 
-/// A halo in which every rank needs values of every other, on nodes of `ppn` ranks, along three steps.
-Halo denseHalo(int ppn, int values = 3, MPI_Comm comm = MPI_COMM_WORLD) {
+/// A halo in which every rank needs values of every other, on nodes of `ppn` ranks.
+Halo denseHalo(int ppn, int values = 3, MPI_Comm comm = MPI_COMM_WORLD,
+               const RouteChoice& route = RouteChoice::threeStep) {
   const int size = sizeOf(comm);
   const Needs halo = allToAll(size, values);
-  return Halo(comm, Komvos::patternsFromNeeds(halo.owner, halo.needs), NodeTopology::uniform(size, ppn),
-              RouteChoice::threeStep);
+  return Halo(comm, Komvos::patternsFromNeeds(halo.owner, halo.needs), NodeTopology::uniform(size, ppn), route);
 }
 
 template <class Scalar>
@@ -739,25 +741,79 @@ TEST_P(ExchangeMisuse, AVectorOfAnotherShapeOnOneRankIsAnErrorWhereItMattersAndN
   });
 }
 
-TEST_P(ExchangeMisuse, AnAbandonedExchangeIsAnErrorWhereItMatters) {
-  const Halo halo = denseHalo(2);
-  Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
-  const auto owned = toDevice(halo.owned<double>(1, 8));
-  const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 0)));
-  checkAbandoned(halo, exchange, false, [&](bool guilty) {
-    if (guilty) {
-      exchange.abandonForward();
-      throw PlanMismatch("abandoned on purpose");
+TEST_P(ExchangeMisuse, AnAbandonedExchangeIsAnErrorWhereItMattersOnEveryRoute) {
+  for (const RouteChoice& route : routesFor(sizeOf(MPI_COMM_WORLD))) {
+    const Halo halo = denseHalo(2, 3, MPI_COMM_WORLD, route);
+    Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
+    const auto owned = toDevice(halo.owned<double>(1, 8));
+    const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 0)));
+    checkAbandoned(halo, exchange, false, [&](bool guilty) {
+      if (guilty) {
+        exchange.abandonForward();
+        throw PlanMismatch("abandoned on purpose");
+      }
+      exchange.forward(Space(), owned, ghosts);
+    });
+    checkAbandoned(halo, exchange, true, [&](bool guilty) {
+      if (guilty) {
+        exchange.abandonReverse();
+        throw PlanMismatch("abandoned on purpose");
+      }
+      exchange.reverse(Space(), ghosts, owned);
+    });
+  }
+}
+
+TEST_P(ExchangeMisuse, ARankThatThrowsBetweenBeginAndEndStillLetsTheOthersHaveTheirs) {
+  const int size = sizeOf(MPI_COMM_WORLD);
+  for (const RouteChoice& route : routesFor(size)) {
+    const Halo halo = denseHalo(2, 3, MPI_COMM_WORLD, route);
+    Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
+    for (int guilty = 0; guilty < size; guilty += std::max(1, size / 3)) {
+      const auto owned = toDevice(halo.owned<double>(1, guilty));
+      const auto ghosts = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, 0)));
+      exchange.begin(Space(), owned);
+      if (halo.rank == guilty) {
+        exchange.abandonForward();
+        EXPECT_NE("no error", errorOf<Komvos::Error>([&] { exchange.end(Space(), ghosts); })) << "it is over";
+      } else {
+        exchange.end(Space(), ghosts);
+        EXPECT_EQ(halo.filled<double>(1, guilty, 0), get(ghosts)) << halo.name();
+      }
+      const auto sums = toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numOwned, 100)));
+      exchange.beginReverse(Space(), toDevice(halo.ghosts<double>(1)));
+      if (halo.rank == guilty) {
+        exchange.abandonReverse();
+      } else {
+        exchange.endReverse(Space(), sums);
+        EXPECT_EQ(halo.summed<double>(1, 100), get(sums)) << halo.name();
+      }
+      checkForward(halo, exchange, 3, 5);
+      checkReverse(halo, exchange, 3);
     }
-    exchange.forward(Space(), owned, ghosts);
-  });
-  checkAbandoned(halo, exchange, true, [&](bool guilty) {
-    if (guilty) {
-      exchange.abandonReverse();
-      throw PlanMismatch("abandoned on purpose");
+  }
+}
+
+TEST_P(ExchangeMisuse, AnExchangeThatIsDestroyedInFlightIsCompletedFirst) {
+  const int size = sizeOf(MPI_COMM_WORLD);
+  for (const RouteChoice& route : routesFor(size)) {
+    const Halo halo = denseHalo(2, 3, MPI_COMM_WORLD, route);
+    for (int guilty = 0; guilty < size; guilty += std::max(1, size / 3)) {
+      const auto owned = toDevice(halo.owned<double>(2, guilty));
+      const auto ghosts = toDevice(HostVector<double>(2, std::vector<double>(halo.mine().numTarget, 0)));
+      {
+        Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
+        exchange.begin(Space(), owned);
+        if (halo.rank != guilty) {
+          exchange.end(Space(), ghosts);
+          EXPECT_EQ(halo.filled<double>(2, guilty, 0), get(ghosts)) << halo.name();
+        }
+      }
+      Exchange<double, Device> next(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
+      checkForward(halo, next, 2, 5);
+      checkReverse(halo, next, 1);
     }
-    exchange.reverse(Space(), ghosts, owned);
-  });
+  }
 }
 
 TEST_P(ExchangeMisuse, AnotherNumberOfColumnsOnOneRankIsAnErrorAndNobodyWaits) {
