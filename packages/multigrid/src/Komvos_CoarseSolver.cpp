@@ -159,10 +159,13 @@ void CoarseSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos
     state.onRoot = Teuchos::rcp(new multivector_type(state.rootMap, columns));
     state.solution = Teuchos::rcp(new multivector_type(state.map, columns));
   }
-  state.gather->doImport(X, *state.onRoot, Tpetra::INSERT);
-  {
+  try {
+    state.gather->doImport(X, *state.onRoot, Tpetra::INSERT);
     const auto x = state.onRoot->getLocalViewHost(Tpetra::Access::ReadWrite);
     state.factors.solve(x.data(), static_cast<int>(x.stride_1()), static_cast<int>(columns));
+  } catch (...) {  // the others wait for the solution
+    state.gather->exchange<DefaultScalar>().abandonReverse();
+    throw;
   }
   state.solution->putScalar(0.0);
   state.gather->doExport(*state.onRoot, *state.solution, Tpetra::ADD_ASSIGN);

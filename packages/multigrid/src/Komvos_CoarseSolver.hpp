@@ -32,7 +32,9 @@ class CoarseSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
   Teuchos::RCP<const map_type> getDomainMap() const override;
   Teuchos::RCP<const map_type> getRangeMap() const override;
 
-  /// Y = beta Y + alpha inv(A) X. \note Collective. Only NO_TRANS.
+  /// Y = beta Y + alpha inv(A) X. \note Collective.
+  /// \throws BadInput unless `mode` is NO_TRANS. Where X does not fit, an error there and PlanMismatch on all ranks
+  /// that own rows; none hangs.
   void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
              DefaultScalar alpha = 1.0, DefaultScalar beta = 0.0) const override;
 

@@ -53,18 +53,20 @@ RCP<const Tpetra::CrsMatrix<>> levelMatrix(MueLu::Level& level, const std::strin
   return matrix.is_null() ? RCP<const Tpetra::CrsMatrix<>>() : matrix->getTpetra_CrsMatrix();
 }
 
-bool solvesCoarsestByKlu(Teuchos::ParameterList& parameters) {
-  const std::string type = parameters.get("coarse: type", std::string("KLU2"));
+bool solvesCoarsestByKlu(const Teuchos::ParameterList& parameters) {
+  const std::string type =
+      parameters.isParameter("coarse: type") ? parameters.get<std::string>("coarse: type") : "KLU2";
   return type.empty() || type == "KLU2" || type == "Klu" || type == "KLU" || type == "Klu2" || type == "Amesos-KLU";
 }
 
 }  // namespace
 
 RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>& matrix,
-                                                  Teuchos::ParameterList& parameters,
+                                                  const Teuchos::ParameterList& wishes,
                                                   const RCP<Tpetra::MultiVector<>>& nullspace,
                                                   const RCP<Tpetra::MultiVector<>>& coordinates,
                                                   const LevelOperatorVisitor& visit, const ExchangeOptions& options) {
+  Teuchos::ParameterList parameters(wishes);
   if (!parameters.isParameter("verbosity")) {
     parameters.set("verbosity", "none");
   }
@@ -90,7 +92,6 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
         coarsest.Delete("PostSmoother", MueLu::NoFactory::get());
       }
     }
-    parameters.set("coarse: type", "KLU2");
   }
   for (int level = 0; visit && level < numLevels; ++level) {
     for (const char* key : {"A", "P", "R"}) {

@@ -26,7 +26,7 @@ using LevelOperatorVisitor = std::function<void(int level, const std::string& na
 /// \note Collective on the matrix' communicator.
 /// \throws BadInput on all ranks if the coarsest matrix is singular; whatever MueLu throws
 Teuchos::RCP<Tpetra::Operator<>> createMueLuPreconditioner(const Teuchos::RCP<Tpetra::CrsMatrix<>>& matrix,
-                                                           Teuchos::ParameterList& parameters,
+                                                           const Teuchos::ParameterList& parameters,
                                                            const Teuchos::RCP<Tpetra::MultiVector<>>& nullspace = {},
                                                            const Teuchos::RCP<Tpetra::MultiVector<>>& coordinates = {},
                                                            const LevelOperatorVisitor& visit = {},
