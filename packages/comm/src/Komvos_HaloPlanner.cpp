@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <functional>
 #include <vector>
 
@@ -11,7 +12,6 @@
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Settings.hpp"
-#include "Komvos_SocketBinding.hpp"
 
 namespace Komvos {
 
@@ -72,6 +72,14 @@ void requireSize(const char* what, const NodeTopology& topology, int numRanks) {
   }
 }
 
+/// A wish that decisions cannot follow; empty if there is none.
+std::string decidesSomething(const ExchangeOptions& options) {
+  return options.route.value_or(RouteChoice::automatic) != RouteChoice::automatic ? "route " + toString(*options.route)
+         : options.pairing ? "pairing " + toString(*options.pairing)
+         : options.onNode  ? "on-node hops by " + toString(*options.onNode)
+                           : std::string();
+}
+
 /// Options, then environment, then defaults; any error is agreed on.
 Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
   Wishes wishes;
@@ -90,9 +98,9 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
     if (!wishes.onNode && settings.onNode) {
       wishes.onNode = parseOnNodeWish(*settings.onNode);
     }
-    if (options.decisions && options.route.value_or(RouteChoice::automatic) != RouteChoice::automatic) {
-      throw BadInput("options of a halo: route " + toString(wishes.route) + " and decisions in " +
-                     options.decisions->name() + "; only one of them can be followed");
+    if (const std::string wish = decidesSomething(options); options.decisions && !wish.empty()) {
+      throw BadInput("options of a halo: " + wish + " and decisions in " + options.decisions->name() +
+                     "; only one of them can be followed");
     }
     if (!wishes.topology && settings.ranksPerNode) {
       wishes.topology = std::make_shared<const NodeTopology>(NodeTopology::parse(*settings.ranksPerNode, comm.size()));
@@ -110,14 +118,15 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
   if (allOrNone(comm, !wishes.topology, "a topology is given")) {
     wishes.topology = comm.detectedTopology();
     if (allOrNone(comm, !wishes.sockets, "a socket topology is given")) {
-      wishes.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(comm.get()));
+      wishes.sockets = comm.detectedSockets();
     }
   }
   if (allOrNone(comm, !wishes.machine && settings.machine.has_value(), "KOMVOS_MACHINE is set")) {
     wishes.machine = std::make_shared<const MachineModel>(machineByNameOrFile(comm.get(), *settings.machine));
   }
-  if (allOrNone(comm, !wishes.decisions && !options.route && settings.decisions.has_value(),
-                "KOMVOS_DECISIONS is set and the route is open")) {
+  const bool open = !options.route && !options.pairing && !options.onNode;
+  if (allOrNone(comm, !wishes.decisions && open && settings.decisions.has_value(),
+                "KOMVOS_DECISIONS is set, and route, pairing and on-node hops are open")) {
     wishes.decisions = std::make_shared<const DecisionBook>(DecisionBook::load(comm.get(), *settings.decisions));
   }
   requireSame(comm, wishes);
@@ -152,7 +161,6 @@ class Planner {
   }
 
   PlannedHalo plan() {
-    const double start = MPI_Wtime();
     const HaloIdentity here = identify(comm_, patterns_.front(), *wishes_.topology);
     if (wishes_.decisions) {
       const HaloMethod& decided = wishes_.decisions->find(here);
@@ -175,6 +183,7 @@ class Planner {
     result.onNode = best.report.onNode;
     result.columns = wishes_.columns;
     result.report.route = best.plan->route;
+    result.report.pairing = wishes_.pairing;
     result.report.onNode = best.report.onNode;
     result.report.chosen = best.report.traffic;
     result.report.standardSeconds = candidates_.front().report.measuredSeconds;
@@ -185,7 +194,7 @@ class Planner {
     for (Candidate& one : candidates_) {
       result.report.candidates.push_back(std::move(one.report));
     }
-    result.report.setupSeconds = MPI_Wtime() - start;
+    result.report.setupSeconds = MPI_Wtime() - start_;
     mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &result.report.setupSeconds, 1, MPI_DOUBLE, MPI_MAX, comm_), "MPI_Allreduce");
     return result;
   }
@@ -207,20 +216,50 @@ class Planner {
     made.report.route = choice;
     made.report.traffic = reduceTraffic(comm_, trafficOf(*made.plan));
     if (wishes_.machine) {
-      const int ranksHere = wishes_.topology->numRanksOn(wishes_.topology->nodeOf(made.plan->rank));
-      double seconds = 0;
-      std::string error;
-      try {
-        seconds = modelledTime(*wishes_.machine, *made.plan, ranksHere, sizeof(double));
-      } catch (const BadInput& thrown) {  // a rank that sends nothing off its node does not miss those parameters
-        error = thrown.what();
-      }
-      agreeOnError(comm_, error);
-      mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm_), "MPI_Allreduce");
-      made.report.modelledSeconds = seconds;
+      made.report.modelledSeconds = modelledSeconds(*made.plan);
     }
     candidates_.push_back(std::move(made));
     return candidates_.back();
+  }
+
+  /// Of one exchange, where a stage lasts as long as the rank that is busiest sending, or receiving. The first rank of
+  /// each node learns what its ranks send and receive, for by (10) they share the rate of their node.
+  double modelledSeconds(const ExchangePlan& plan) {
+    static_assert(sizeof(StageLoad) % sizeof(int) == 0);
+    const int numStages = plan.numStages;
+    std::vector<StageLoad> mine;  // of all stages what is sent, then what is received
+    std::string error;
+    try {
+      mine = sendLoads(*wishes_.machine, plan, sizeof(double));
+      const std::vector<StageLoad> received = receiveLoads(*wishes_.machine, plan, sizeof(double));
+      mine.insert(mine.end(), received.begin(), received.end());
+    } catch (const BadInput& thrown) {  // a rank without messages off its node does not miss those parameters
+      error = thrown.what();
+    }
+    agreeOnError(comm_, error);
+    const std::size_t bytes = mine.size() * sizeof(StageLoad);
+    const int leader = wishes_.topology->leaderOf(wishes_.topology->nodeOf(plan.rank));
+    std::vector<Packet> toLeader;
+    if (plan.rank != leader) {
+      toLeader.push_back({leader, std::vector<int>(bytes / sizeof(int))});
+      std::memcpy(toLeader.back().data.data(), mine.data(), bytes);
+    }
+    std::vector<std::vector<StageLoad>> ofThisNode{mine};
+    const std::vector<std::vector<Packet>> arrived = transport_.exchange({std::move(toLeader)});
+    for (const Packet& packet : arrived.front()) {
+      ofThisNode.emplace_back(mine.size());
+      std::memcpy(static_cast<void*>(ofThisNode.back().data()), packet.data.data(), bytes);
+    }
+    std::vector<double> seconds(2 * numStages);
+    if (plan.rank == leader) {
+      seconds = stageTimesOnNode(*wishes_.machine, ofThisNode);
+    }
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), 2 * numStages, MPI_DOUBLE, MPI_MAX, comm_), "MPI_Allreduce");
+    double sum = 0;
+    for (int stage = 0; stage < numStages; ++stage) {
+      sum += std::max(seconds[stage], seconds[numStages + stage]);
+    }
+    return sum;
   }
 
   void addWishedRoute() {
@@ -404,6 +443,7 @@ class Planner {
   static constexpr double hopelessFactor = 4.0;  // the max-rate model is rarely off by more
   static constexpr int exchangesPerRepeat = 2;
 
+  double start_ = MPI_Wtime();  // before the wishes are resolved, which may ask MPI and hwloc
   std::shared_ptr<Impl::PrivateComm> shared_;
   MPI_Comm comm_;
   const ExchangeOptions& options_;

@@ -22,15 +22,16 @@ namespace Komvos {
 
 /// Wishes for a halo. What is left empty comes from the environment (Komvos_Settings.hpp), then from the default.
 struct ExchangeOptions {
-  std::optional<RouteChoice> route;              ///< default: automatic
-  std::optional<Pairing> pairing;                ///< default: byVolume
-  std::optional<OnNodeHops> onNode;              ///< default: what is faster on this halo
+  std::optional<RouteChoice> route;  ///< default: automatic
+  std::optional<Pairing> pairing;    ///< default: byVolume
+  std::optional<OnNodeHops> onNode;  ///< default: what is faster on this halo
   int columns = 1;  ///< vectors of up to so many columns find room in shared memory; wider ones go by messages
   std::shared_ptr<const NodeTopology> topology;  ///< default: what MPI says
-  std::shared_ptr<const NodeTopology> sockets;   ///< default: where the processes are bound
+  std::shared_ptr<const NodeTopology> sockets;   ///< default: where processes are bound, if `topology` is open too
   /// Drops routes that cannot win before they are measured. Default: none, all are measured.
   std::shared_ptr<const MachineModel> machine;
-  /// Decisions of an earlier run: nothing is measured, and a halo without one is an error. Not together with a route.
+  /// Decisions of an earlier run: nothing is measured, and a halo without one is an error. Not together with a route, a
+  /// pairing or a wish for on-node hops.
   std::shared_ptr<const DecisionBook> decisions;
   /// Takes the decision that is made here; may be given on some ranks only.
   std::shared_ptr<DecisionBook> record;
@@ -53,11 +54,12 @@ struct HaloCandidate {
 
 /// What was decided for one halo, over all ranks.
 struct HaloReport {
-  std::string route;  ///< chosen
+  std::string route;                    ///< chosen
+  Pairing pairing = Pairing::byVolume;  ///< of the chosen route
   OnNodeHops onNode = OnNodeHops::messages;
   Traffic standard;         ///< of the standard route
   Traffic chosen;           ///< of the route that was chosen
-  double setupSeconds = 0;  ///< maximum over ranks, measuring included
+  double setupSeconds = 0;  ///< of planHalo, maximum over ranks; measuring included
   /// Median seconds of one exchange of one column of double, maximum over ranks; 0 where nothing was measured. The
   /// first is that of the standard route by messages.
   double standardSeconds = 0;

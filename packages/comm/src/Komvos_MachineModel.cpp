@@ -94,51 +94,65 @@ void StageLoad::add(const MachineModel& machine, bool isOnNode, long bytes) {
   load.bytes += bytes;
 }
 
-std::vector<StageLoad> stageLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue) {
-  std::vector<StageLoad> loads(plan.numStages);
-  for (const PlanMessage& send : plan.sends) {
-    loads[send.stage].add(machine, send.onNode, static_cast<long>(send.count) * bytesPerValue);
+namespace {
+
+std::vector<StageLoad> loadsOf(const std::vector<PlanMessage>& messages, const MachineModel& machine, int numStages,
+                               int bytesPerValue) {
+  std::vector<StageLoad> loads(numStages);
+  for (const PlanMessage& message : messages) {
+    loads[message.stage].add(machine, message.onNode, static_cast<long>(message.count) * bytesPerValue);
   }
   return loads;
 }
 
-double modelledTime(const MachineModel& machine, const ExchangePlan& plan, int senders, int bytesPerValue) {
-  double time = 0;
-  for (const StageLoad& load : stageLoads(machine, plan, bytesPerValue)) {
+}  // namespace
+
+std::vector<StageLoad> sendLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue) {
+  return loadsOf(plan.sends, machine, plan.numStages, bytesPerValue);
+}
+
+std::vector<StageLoad> receiveLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue) {
+  return loadsOf(plan.receives, machine, plan.numStages, bytesPerValue);
+}
+
+std::vector<double> stageTimesOnNode(const MachineModel& machine, const std::vector<std::vector<StageLoad>>& loads) {
+  std::vector<double> times(loads.empty() ? 0 : loads.front().size());
+  for (std::size_t stage = 0; stage < times.size(); ++stage) {
     NodeLoads node;
-    for (int p = 0; p < numProtocols; ++p) {
-      node[p] = {senders, senders * load.offNode[p].bytes};
+    for (const std::vector<StageLoad>& rank : loads) {
+      for (int p = 0; p < numProtocols; ++p) {
+        node[p].senders += rank[stage].offNode[p].messages > 0;
+        node[p].bytes += rank[stage].offNode[p].bytes;
+      }
     }
-    time += timeOf(machine, load, node);
+    for (const std::vector<StageLoad>& rank : loads) {
+      times[stage] = std::max(times[stage], timeOf(machine, rank[stage], node));
+    }
   }
-  return time;
+  return times;
 }
 
 ModelAccumulator::ModelAccumulator(MachineModel machine, NodeTopology topology, int numStages)
     : machine_(std::move(machine)),
       topology_(std::move(topology)),
-      loads_(numStages, std::vector<StageLoad>(topology_.numRanks())) {}
+      numStages_(numStages),
+      loads_(topology_.numRanks(), std::vector<StageLoad>(numStages)) {}
 
 void ModelAccumulator::add(int stage, int from, int to, long bytes) {
-  loads_.at(stage).at(from).add(machine_, topology_.sameNode(from, to), bytes);
+  loads_.at(from).at(stage).add(machine_, topology_.sameNode(from, to), bytes);
 }
 
 std::vector<double> ModelAccumulator::stageTimes() const {
-  std::vector<double> times;
-  for (const std::vector<StageLoad>& loads : loads_) {
-    std::vector<NodeLoads> nodes(topology_.numNodes());
-    for (int rank = 0; rank < topology_.numRanks(); ++rank) {
-      NodeLoads& node = nodes[topology_.nodeOf(rank)];
-      for (int p = 0; p < numProtocols; ++p) {
-        node[p].senders += loads[rank].offNode[p].messages > 0;
-        node[p].bytes += loads[rank].offNode[p].bytes;
-      }
+  std::vector<double> times(numStages_);
+  for (int node = 0; node < topology_.numNodes(); ++node) {
+    std::vector<std::vector<StageLoad>> loads;
+    for (int local = 0; local < topology_.numRanksOn(node); ++local) {
+      loads.push_back(loads_[topology_.rankOn(node, local)]);
     }
-    double slowest = 0;
-    for (int rank = 0; rank < topology_.numRanks(); ++rank) {
-      slowest = std::max(slowest, timeOf(machine_, loads[rank], nodes[topology_.nodeOf(rank)]));
+    const std::vector<double> here = stageTimesOnNode(machine_, loads);
+    for (int stage = 0; stage < numStages_; ++stage) {
+      times[stage] = std::max(times[stage], here[stage]);
     }
-    times.push_back(slowest);
   }
   return times;
 }

@@ -109,15 +109,14 @@ struct StageLoad {
   void add(const MachineModel& machine, bool isOnNode, long bytes);
 };
 
-/// What the rank of `plan` sends. \return one load for each stage
+/// What the rank of `plan` sends, and what it receives. \return one load for each stage
 /// \throws BadInput as StageLoad::add
-std::vector<StageLoad> stageLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue);
+std::vector<StageLoad> sendLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue);
+std::vector<StageLoad> receiveLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue);
 
-/// Seconds that one rank spends sending in one exchange, if `senders` ranks of its node send as much off the node as it
-/// does: (10) and (12) summed over its messages and stages. Needs nothing of other ranks; with the maximum over ranks
-/// it tells routes apart.
-/// \throws BadInput as StageLoad::add
-double modelledTime(const MachineModel& machine, const ExchangePlan& plan, int senders, int bytesPerValue);
+/// Seconds of each stage on one node, the maximum over its ranks, by the model of ModelAccumulator.
+/// \param loads sendLoads of all ranks of the node, each of as many stages
+std::vector<double> stageTimesOnNode(const MachineModel& machine, const std::vector<std::vector<StageLoad>>& loads);
 
 /// Models an exchange from its messages, in any order, without plans: 100 bytes for each rank and stage.
 ///
@@ -140,7 +139,8 @@ class ModelAccumulator {
  private:
   MachineModel machine_;
   NodeTopology topology_;
-  std::vector<std::vector<StageLoad>> loads_;  // by stage, then rank
+  int numStages_;
+  std::vector<std::vector<StageLoad>> loads_;  // by rank, then stage
 };
 
 /// The model of ModelAccumulator for plans of all ranks. \throws BadInput as StageLoad::add

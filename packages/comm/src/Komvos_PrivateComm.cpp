@@ -76,6 +76,13 @@ std::shared_ptr<const NodeTopology> PrivateComm::detectedTopology() {
   return topology_;
 }
 
+std::shared_ptr<const NodeTopology> PrivateComm::detectedSockets() {
+  if (!sockets_) {
+    sockets_ = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(comm_));
+  }
+  return sockets_;
+}
+
 NodeMemory& PrivateComm::nodeMemory() {
   if (!nodeMemory_) {
     nodeMemory_ = std::make_unique<NodeMemory>(comm_);

@@ -36,6 +36,9 @@ class PrivateComm {
   /// Which ranks share a node, as MPI says; asked once. \note Collective the first time.
   std::shared_ptr<const NodeTopology> detectedTopology();
 
+  /// Which ranks share a socket, as hwloc says; asked once. \note Collective the first time.
+  std::shared_ptr<const NodeTopology> detectedSockets();
+
   /// Memory shared with the ranks of this node. \note Collective the first time.
   NodeMemory& nodeMemory();
 
@@ -48,6 +51,7 @@ class PrivateComm {
   int nextTag_ = 1;
   int maxTag_ = 32767;
   std::shared_ptr<const NodeTopology> topology_;
+  std::shared_ptr<const NodeTopology> sockets_;
   std::unique_ptr<NodeMemory> nodeMemory_;
 };
 

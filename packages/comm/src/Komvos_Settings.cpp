@@ -60,8 +60,12 @@ Settings readSettings() {
                      "KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI are");
     }
   }
-  if (settings.decisions && settings.route.value_or("auto") != "auto") {
-    throw BadInput("environment: KOMVOS_ROUTE=" + *settings.route + " and KOMVOS_DECISIONS=" + *settings.decisions +
+  const std::string other = settings.route.value_or("auto") != "auto"    ? "KOMVOS_ROUTE=" + *settings.route
+                            : settings.pairing                           ? "KOMVOS_PAIRING=" + *settings.pairing
+                            : settings.onNode.value_or("auto") != "auto" ? "KOMVOS_ON_NODE=" + *settings.onNode
+                                                                         : "";
+  if (settings.decisions && !other.empty()) {
+    throw BadInput("environment: " + other + " and KOMVOS_DECISIONS=" + *settings.decisions +
                    "; only one of them can be followed");
   }
   return settings;

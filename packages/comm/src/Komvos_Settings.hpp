@@ -11,8 +11,9 @@ namespace Komvos {
 /// - KOMVOS_ROUTE: as parseRoute reads it; the default of ExchangeOptions::route
 /// - KOMVOS_PAIRING: by-volume, least-loaded or majority; the default of ExchangeOptions::pairing
 /// - KOMVOS_ON_NODE: messages, shared-memory or auto; the default of ExchangeOptions::onNode
-/// - KOMVOS_DECISIONS: a file of DecisionBook; the default of ExchangeOptions::decisions where no route is given;
-///   not together with a KOMVOS_ROUTE other than auto
+/// - KOMVOS_DECISIONS: a file of DecisionBook; the default of ExchangeOptions::decisions where no route, pairing or
+///   wish for on-node hops is given; not together with KOMVOS_PAIRING, nor with a KOMVOS_ROUTE or KOMVOS_ON_NODE other
+///   than auto
 /// - KOMVOS_MACHINE: as machineByNameOrFile reads it; the default of ExchangeOptions::machine
 /// - KOMVOS_RANKS_PER_NODE: a topology as in NodeTopology::parse, instead of the detected one
 /// - KOMVOS_GPU_AWARE_MPI: 0 or 1; whether MPI may be given device pointers. Default: what the MPI library says

@@ -123,15 +123,20 @@ TEST(ExchangeModel, TheStandardExchangeOfExample21IsAsByHand) {
   const std::vector<ExchangePlan> plans = plansOf(route, topology, example21());
   EXPECT_NEAR(12e-6 + 32 / 6.12e8, Komvos::modelledExchangeTime(blueWaters(), plans, topology, 8), 1e-18);
   // Rank 2: to 3 on its node, to 4 off it; its node sends as much again.
-  EXPECT_NEAR(1.3e-6 + 8 / 4.2e8 + 4e-6 + 16 / 6.12e8, Komvos::modelledTime(blueWaters(), plans[2], 2, 8), 1e-18);
-  EXPECT_NEAR(12e-6 + 24 / 6.3e8, Komvos::modelledTime(blueWaters(), plans[0], 1, 8), 1e-18);
+  const auto timeOf = [&](int rank, int other) {
+    return Komvos::stageTimesOnNode(blueWaters(), {Komvos::sendLoads(blueWaters(), plans[rank], 8),
+                                                   Komvos::sendLoads(blueWaters(), plans[other], 8)})
+        .front();
+  };
+  EXPECT_NEAR(1.3e-6 + 8 / 4.2e8 + 4e-6 + 16 / 6.12e8, timeOf(2, 3), 1e-18);
+  EXPECT_NEAR(12e-6 + 32 / 6.12e8, timeOf(1, 0), 1e-18);
 }
 
 TEST(ExchangeModel, LoadsOfARankAreItsMessagesByStagePlaceAndProtocol) {
   ExchangePlan plan;
   plan.numStages = 2;
   plan.sends = {{1, 0, 0, 64, true}, {2, 0, 64, 65, false}, {3, 0, 129, 10, false}, {2, 1, 139, 2000, false}};
-  const std::vector<Komvos::StageLoad> loads = Komvos::stageLoads(blueWaters(), plan, 8);
+  const std::vector<Komvos::StageLoad> loads = Komvos::sendLoads(blueWaters(), plan, 8);
   const auto text = [](const std::array<Komvos::Load, 3>& by) {
     std::string all;
     for (const Komvos::Load& load : by) {

@@ -222,8 +222,8 @@ TEST(Tuner, RefusesRoutesThatDoNotFitOnAllRanksAlike) {
 }
 
 /// Each rank of the first half needs many values of its partner in the second, and the reverse: to send them through
-/// one rank of a node takes longer than to send them side by side.
-Pattern partnersHalo(int ranksPerNode) {
+/// one rank of a node takes longer than to send them side by side. \return the patterns of all ranks
+std::vector<Pattern> partnersHalo(int ranksPerNode) {
   const int size = worldSize();
   const int values = 20000;
   Needs halo;
@@ -237,7 +237,55 @@ Pattern partnersHalo(int ranksPerNode) {
       }
     }
   }
-  return Komvos::patternsFromNeeds(halo.owner, halo.needs)[worldRank()];
+  return Komvos::patternsFromNeeds(halo.owner, halo.needs);
+}
+
+/// Seconds of one exchange, counted from the messages of all ranks.
+double modelledByAllRanks(const Komvos::MachineModel& machine, const RouteChoice& choice, const NodeTopology& topology,
+                          const NodeTopology& sockets, std::vector<Pattern> patterns) {
+  for (Pattern& pattern : patterns) {
+    pattern.normalize();
+  }
+  Komvos::InMemoryTransport transport(topology.numRanks());
+  const auto route = makeRoute(choice, topology, Pairing::byVolume, &sockets);
+  const std::vector<ExchangePlan> plans = buildPlans(transport, topology, *route, patterns);
+  const int numStages = plans.front().numStages;
+  Komvos::ModelAccumulator sending(machine, topology, numStages);
+  Komvos::ModelAccumulator receiving(machine, topology, numStages);
+  for (const ExchangePlan& plan : plans) {
+    for (const PlanMessage& m : plan.sends) {
+      sending.add(m.stage, plan.rank, m.peer, 8L * m.count);
+      receiving.add(m.stage, m.peer, plan.rank, 8L * m.count);
+    }
+  }
+  double sum = 0;
+  for (int stage = 0; stage < numStages; ++stage) {
+    sum += std::max(sending.stageTimes()[stage], receiving.stageTimes()[stage]);
+  }
+  return sum;
+}
+
+TEST(Tuner, ModelsAnExchangeAsIfItKnewTheMessagesOfAllRanks) {
+  const int size = worldSize();
+  for (const NamedTopology& where : topologiesFor(size)) {
+    const NodeTopology sockets = socketsOf(where.topology, 2);
+    const Needs dense = allToAll(size, 2);
+    for (const std::vector<Pattern>& patterns :
+         {Komvos::patternsFromNeeds(dense.owner, dense.needs), partnersHalo((size + 1) / 2)}) {
+      for (const RouteChoice& route : routesFor(size)) {
+        ExchangeOptions options;
+        options.topology = share(where.topology);
+        options.sockets = share(sockets);
+        options.route = route;
+        options.onNode = OnNodeHops::messages;
+        options.machine = std::make_shared<const Komvos::MachineModel>(Komvos::blueWaters());
+        const HaloReport report = Komvos::planHalo(MPI_COMM_WORLD, patterns[worldRank()], options).report;
+        EXPECT_DOUBLE_EQ(modelledByAllRanks(*options.machine, route, where.topology, sockets, patterns),
+                         chosenOf(report).modelledSeconds)
+            << toString(route) << " on " << where.name;
+      }
+    }
+  }
 }
 
 TEST(Tuner, NeverMeasuresOrTakesWhatTheModelCallsHopeless) {
@@ -245,8 +293,12 @@ TEST(Tuner, NeverMeasuresOrTakesWhatTheModelCallsHopeless) {
   ExchangeOptions options;
   options.topology = share(NodeTopology::uniform(worldSize(), ranksPerNode));
   options.onNode = OnNodeHops::messages;
-  options.machine = std::make_shared<const Komvos::MachineModel>(Komvos::blueWaters());
-  const HaloReport report = Komvos::planHalo(MPI_COMM_WORLD, partnersHalo(ranksPerNode), options).report;
+  Komvos::MachineModel machine = Komvos::blueWaters();
+  for (Komvos::OnNodeModel::Parameters& onNode : machine.onNode.parameters) {
+    onNode.rate /= 10;  // whatever takes hops on the node is slow
+  }
+  options.machine = std::make_shared<const Komvos::MachineModel>(machine);
+  const HaloReport report = Komvos::planHalo(MPI_COMM_WORLD, partnersHalo(ranksPerNode)[worldRank()], options).report;
   double least = report.candidates.front().modelledSeconds;
   for (const HaloCandidate& one : report.candidates) {
     EXPECT_EQ(worldSize() > 1, one.modelledSeconds > 0) << toString(one.route);
@@ -293,6 +345,8 @@ TEST(Decisions, AHaloIsPlannedAsItWasDecidedAndNothingIsMeasured) {
     EXPECT_EQ(describe(*first.plan), describe(*second.plan));
     EXPECT_EQ(first.report.route, second.report.route);
     EXPECT_EQ(first.onNode, second.onNode);
+    EXPECT_EQ(first.report.pairing, second.report.pairing);
+    EXPECT_EQ(options.pairing.value_or(Pairing::byVolume), second.report.pairing);
     EXPECT_EQ(chosenOf(first.report).route, chosenOf(second.report).route);
     EXPECT_FALSE(measuredAny(second.report));
     EXPECT_EQ(0, second.report.chosenSeconds);
@@ -564,19 +618,33 @@ TEST(TunerErrors, WishesThatDifferBetweenRanksAreRefusedOnAll) {
   refused(options, "a socket topology is given on some ranks only");
 }
 
-TEST(TunerErrors, ARouteAndDecisionsContradictEachOther) {
+TEST(TunerErrors, AWishAndDecisionsContradictEachOther) {
   ExchangeOptions options = onPairs(RouteChoice::twoStep);
   options.decisions = reread(bookOf(onPairs(RouteChoice::standard)));
   const std::string error = commonError("both", [&] { planDense(options); });
   EXPECT_EQ("options of a halo: route two-step and decisions in " + options.decisions->name() +
                 "; only one of them can be followed",
             error);
-  options.route = {};
-  options.decisions = nullptr;
-  const Variable route("KOMVOS_ROUTE", "split");
-  const Variable decisions("KOMVOS_DECISIONS", "some.json");
-  EXPECT_EQ("environment: KOMVOS_ROUTE=split and KOMVOS_DECISIONS=some.json; only one of them can be followed",
+  options.route = RouteChoice::automatic;
+  options.pairing = Pairing::majority;
+  EXPECT_EQ("options of a halo: pairing majority and decisions in " + options.decisions->name() +
+                "; only one of them can be followed",
             commonError("both", [&] { planDense(options); }));
+  options.pairing = {};
+  options.onNode = OnNodeHops::sharedMemory;
+  EXPECT_EQ("options of a halo: on-node hops by shared-memory and decisions in " + options.decisions->name() +
+                "; only one of them can be followed",
+            commonError("both", [&] { planDense(options); }));
+
+  const Variable decisions("KOMVOS_DECISIONS", "some.json");
+  const std::vector<std::pair<std::string, std::string>> others{
+      {"KOMVOS_ROUTE", "split"}, {"KOMVOS_PAIRING", "majority"}, {"KOMVOS_ON_NODE", "messages"}};
+  for (const auto& [name, value] : others) {
+    const Variable other(name, value);
+    EXPECT_EQ(
+        "environment: " + name + "=" + value + " and KOMVOS_DECISIONS=some.json; only one of them can be followed",
+        commonError("both", [&] { planDense(onPairs()); }));
+  }
 }
 
 /// Only rank 0 sends, and off its node: the others cannot see by themselves that the model lacks what it needs.
@@ -650,6 +718,10 @@ TEST(TunerEnvironment, NamesAFileOfDecisions) {
     options.decisions = otherBook;
     EXPECT_EQ("three-step", planDense(options).report.route) << "an option wins";
     EXPECT_EQ("standard", planDense(onPairs(RouteChoice::standard)).report.route) << "an option wins";
+    options = onPairs();
+    options.pairing = Pairing::majority;
+    const bool choice = worldSize() > 2 || (worldSize() > 1 && canShareMemory());
+    EXPECT_EQ(choice, measuredAny(planDense(options).report)) << "an option wins";
   }
   const Variable variable("KOMVOS_DECISIONS", folder.path("none"));
   const std::string error = commonError("no file", [&] { planDense(onPairs()); });
@@ -664,7 +736,8 @@ TEST(TunerEnvironment, ThatDiffersBetweenRanksIsRefusedOnAll) {
   const std::string file = folder.write("decisions.json", smallBook());
   const std::vector<std::array<std::string, 3>> cases{
       {"KOMVOS_MACHINE", "blue-waters", "KOMVOS_MACHINE is set on some ranks only"},
-      {"KOMVOS_DECISIONS", file, "KOMVOS_DECISIONS is set and the route is open on some ranks only"},
+      {"KOMVOS_DECISIONS", file,
+       "KOMVOS_DECISIONS is set, and route, pairing and on-node hops are open on some ranks only"},
       {"KOMVOS_ON_NODE", "messages", "the way of on-node hops of a halo must be the same on all ranks, and is not"}};
   for (const auto& [name, value, text] : cases) {
     std::unique_ptr<Variable> variable;
