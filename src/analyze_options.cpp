@@ -2,9 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cctype>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_Settings.hpp"
 
 namespace Komvos::Program {
 
@@ -12,30 +12,14 @@ namespace {
 
 const char* const footer =
     "All ranks are virtual: one process counts what each of them would send, exactly, and models the time.\n"
-    "Routes: standard, two-step, three-step, split, split:V, axis, axis:C,X,Y,Z, sockets; without --routes all that "
-    "need no\n"
+    "Routes: standard, two-step, three-step, split, split:V (several ranks share a pair of nodes that has more than V "
+    "values),\n"
+    "axis, axis:C,X,Y,Z (groups of C ranks on a grid of X x Y x Z groups), sockets; without --routes all that need no\n"
     "further numbers. --hierarchy adds the levels of MueLu, set up in this process: its aggregates do not end where\n"
     "ranks do, and a coarse row belongs to the rank with the most weight in its aggregate.\n"
     "Example: komvos analyze --problem elasticity3d --n 24 --hierarchy --partition blocks --ranks 1024 "
     "--ranks-per-node 16\n"
     "Exit status: 0 done, 1 wrong input, 3 internal error.";
-
-/// "standard,axis:16,4,4,2,split" holds three routes: a piece that begins with a digit belongs to the one before.
-std::vector<std::string> splitRoutes(const std::string& text) {
-  std::vector<std::string> routes;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string piece = text.substr(begin, end - begin);
-    if (!routes.empty() && !piece.empty() && std::isdigit(static_cast<unsigned char>(piece[0])) != 0) {
-      routes.back() += "," + piece;
-    } else {
-      routes.push_back(piece);
-    }
-    begin = end + 1;
-  }
-  return routes;
-}
 
 }  // namespace
 
@@ -66,10 +50,12 @@ CLI::App& addAnalyzeCommand(CLI::App& app, AnalyzeOptions& options) {
       ->check(CLI::IsMember({"contiguous", "strided", "blocks"}));
   analyze
       .add_option("--machine", options.machine,
-                  "parameters of the model: a known machine or a file of komvos calibrate")
+                  "parameters of the model: blue-waters (default), or a file of `komvos calibrate`")
       ->type_name("NAME|FILE");
-  analyze.add_option("--simgrid", options.platforms, "also simulate each halo with SimGrid on this network")
-      ->check(CLI::IsMember({"torus", "fat-tree"}));
+  analyze
+      .add_option("--simgrid", options.platforms, "also simulate each halo with SimGrid on this network; repeatable")
+      ->check(CLI::IsMember({"torus", "fat-tree"}))
+      ->allow_extra_args(false);
   analyze.add_option("--trace", options.traceFolder, "keep the traces and platforms for SimGrid here")
       ->type_name("DIR");
   analyze.add_option("--csv", options.csvFile, "write the table")->type_name("FILE");
@@ -84,6 +70,10 @@ void checkAnalyzeOptions(const CLI::App& command, AnalyzeOptions& options) {
   checkProblemOptions(command, options);
   if (options.ranks == 0 || options.ranksPerNode.empty()) {
     throw BadInput("analyze: needs --ranks and --ranks-per-node (see komvos analyze --help)");
+  }
+  const Settings settings = readSettings();  // also refuses what is misspelt there
+  if (command.count("--machine") == 0) {
+    options.machine = settings.machine.value_or(options.machine);
   }
   if (!options.parameterFile.empty() && !options.hierarchy) {
     throw BadInput("analyze: --xml goes with --hierarchy only");

@@ -40,7 +40,8 @@ void writeJson(std::ostream& out, const AnalyzeReport& report);
 /// Messages between nodes of the busiest rank, and modelled time, for each operator and route; logarithmic.
 void writeSvg(std::ostream& out, const AnalyzeReport& report);
 
-/// Whether another route than standard would help, where, and by how much, by the modelled times.
+/// Whether another route than standard would help, where, and by how much, by the modelled times; and what SimGrid says
+/// of these choices, where it was asked.
 std::string conclusion(const AnalyzeReport& report);
 
 }  // namespace Komvos::Program

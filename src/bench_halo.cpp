@@ -17,6 +17,7 @@
 #include "end_together.hpp"
 #include "output_file.hpp"
 #include "partition.hpp"
+#include "placement.hpp"
 #include "preconditioner.hpp"
 #include "problem.hpp"
 #include "progress_line.hpp"
@@ -280,13 +281,9 @@ std::vector<std::pair<std::string, RCP<const Matrix>>> operators(const BenchHalo
 ExchangeOptions resolve(const BenchHaloOptions& options, const CommPtr& comm) {
   const MPI_Comm mpi = Tpetra::Details::extractMpiCommFromTeuchos(*comm);
   ExchangeOptions exchange;
-  if (options.ranksPerNode.empty()) {
-    exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::detect(mpi));
-    exchange.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(mpi));
-  } else {
-    exchange.topology =
-        std::make_shared<const NodeTopology>(NodeTopology::parse(options.ranksPerNode, comm->getSize()));
-  }
+  const Placement placement = placementOf(mpi, options.ranksPerNode);
+  exchange.topology = placement.nodes;
+  exchange.sockets = placement.sockets;
   if (!options.machine.empty()) {
     exchange.machine = std::make_shared<const MachineModel>(machineByNameOrFile(mpi, options.machine));
   }
@@ -304,7 +301,10 @@ CLI::App& addBenchHaloCommand(CLI::App& app, BenchHaloOptions& options) {
   halo.add_option("--ranks-per-node", options.ranksPerNode,
                   "ranks on each node, on each in turn, or a node for each rank; default: as MPI says")
       ->type_name("K|K,K,...|@FILE");
-  halo.add_option("--routes", options.routes, "only these, as in `komvos solve --route`")->delimiter(';');
+  halo.add_option_function<std::string>(
+          "--routes", [&options](const std::string& text) { options.routes = splitRoutes(text); },
+          "only these, as in `komvos solve --route`")
+      ->type_name("ROUTE,ROUTE,...");
   halo.add_option("--machine", options.machine, "for the tuner: blue-waters, or a file of `komvos calibrate`")
       ->type_name("NAME|FILE");
   halo.add_option("--partition", options.partition, "which rank owns which rows")
@@ -341,6 +341,9 @@ int runBenchHalo(const BenchHaloOptions& options) {
   const bool speaks = comm->getRank() == 0;
   const bool jsonOnStdout = options.jsonFile == "-";
   const ExchangeOptions exchange = resolve(options, comm);
+  if (!options.jsonFile.empty() && !jsonOnStdout) {
+    onRankZero(mpi, [&] { OutputFile::checkWritable(options.jsonFile); });
+  }
   Problem problem = loadProblem(options, comm);
   partition(problem, options.partition);
   Json report{{"benchmark", "halo"},
@@ -378,19 +381,15 @@ int runBenchHalo(const BenchHaloOptions& options) {
       out << bench.toText() << std::flush;
     }
   }
-  std::string error;
-  try {
-    if (speaks && jsonOnStdout) {
+  onRankZero(mpi, [&] {
+    if (jsonOnStdout) {
       std::cout << report.dump(1) << std::endl;
-    } else if (speaks && !options.jsonFile.empty()) {
+    } else if (!options.jsonFile.empty()) {
       OutputFile file(options.jsonFile);
       file.stream() << report.dump(1) << "\n";
       file.commit();
     }
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
-  }
-  agreeOnError(mpi, error);
+  });
   return ExitCode::converged;
 }
 

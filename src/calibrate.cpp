@@ -13,10 +13,10 @@
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_MachineFit.hpp"
 #include "Komvos_NodeTopology.hpp"
-#include "Komvos_Settings.hpp"
 #include "end_together.hpp"
 #include "output_file.hpp"
 #include "ping_pong.hpp"
+#include "placement.hpp"
 #include "progress_line.hpp"
 
 namespace Komvos::Program {
@@ -24,37 +24,6 @@ namespace Komvos::Program {
 namespace {
 
 const MPI_Comm world = MPI_COMM_WORLD;
-
-/// Runs `work` on rank 0, and throws on all ranks what it throws. \note Collective.
-template <class Work>
-void onRankZero(int rank, const Work& work) {
-  std::string error;
-  try {
-    if (rank == 0) {
-      work();
-    }
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
-  }
-  agreeOnError(world, error);
-}
-
-/// Option, then environment, then what MPI says. \note Collective.
-NodeTopology topologyFor(const CalibrateOptions& options, int numRanks) {
-  std::string error;
-  std::optional<NodeTopology> given;
-  try {
-    const std::string placement =
-        !options.ranksPerNode.empty() ? options.ranksPerNode : readSettings().ranksPerNode.value_or("");
-    if (!placement.empty()) {
-      given = NodeTopology::parse(placement, numRanks);
-    }
-  } catch (const Error& thrown) {
-    error = thrown.what();
-  }
-  agreeOnError(world, error);
-  return given ? *given : NodeTopology::detect(world);
-}
 
 /// A series to be measured.
 struct Run {
@@ -224,13 +193,13 @@ int runCalibrate(const CalibrateOptions& options) {
   if (size < 2) {
     throw BadInput("calibrate: a message needs two ranks, there is 1; as in mpirun -n 4 komvos calibrate");
   }
-  const NodeTopology topology = topologyFor(options, size);
+  const NodeTopology topology = *placementOf(world, options.ranksPerNode).nodes;
   const std::vector<Run> runs = planRuns(topology);
-  onRankZero(rank, [&] { OutputFile::checkWritable(options.outputFile); });
+  onRankZero(world, [&] { OutputFile::checkWritable(options.outputFile); });
 
   const bool showProgress = rank == 0 && !options.quiet && stdoutIsSeen();
   std::vector<MeasuredSeries> measured = measure(runs, options, showProgress);
-  onRankZero(rank, [&] {
+  onRankZero(world, [&] {
     const MachineModel machine =
         fit(std::move(measured), options, processorName() + ", " + topology.describe() + ", " + mpiName());
     OutputFile file(options.outputFile);

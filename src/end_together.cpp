@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <exception>
 
+#include "Komvos_Error.hpp"
+
 namespace Komvos::Program {
 
 namespace {
@@ -47,6 +49,20 @@ std::string oneLine(const std::string& text) {
   }
   const std::size_t longest = 600;
   return line.size() <= longest ? line : line.substr(0, longest) + " ...";
+}
+
+void onRankZero(MPI_Comm comm, const std::function<void()>& work) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  std::string error;
+  try {
+    if (rank == 0) {
+      work();
+    }
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  agreeOnError(comm, error);
 }
 
 void printError(const std::string& text) { std::fprintf(stderr, "komvos: error: %s\n", oneLine(text).c_str()); }

@@ -24,6 +24,9 @@ enum ExitCode {
 /// \note Collective on `comm`.
 int endTogether(MPI_Comm comm, const std::function<int()>& work);
 
+/// Runs `work` on rank 0, and throws on all ranks what it throws. \note Collective on `comm`. \throws BadInput
+void onRankZero(MPI_Comm comm, const std::function<void()>& work);
+
 /// Prints "komvos: error: <text>" to stderr, as one line.
 void printError(const std::string& text);
 

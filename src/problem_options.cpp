@@ -1,6 +1,8 @@
 #include "problem_options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "Komvos_Error.hpp"
@@ -28,6 +30,12 @@ std::vector<long long> parseSize(const std::string& text) {
   }
 }
 
+/// "komvos bench halo": as the user wrote it.
+std::string fullName(const CLI::App& command) {
+  const CLI::App* const parent = command.get_parent();
+  return (parent != nullptr && parent->get_parent() != nullptr ? parent->get_name() + " " : "") + command.get_name();
+}
+
 }  // namespace
 
 void addProblemOptions(CLI::App& command, ProblemOptions& options) {
@@ -44,7 +52,7 @@ void addProblemOptions(CLI::App& command, ProblemOptions& options) {
 }
 
 void checkProblemOptions(const CLI::App& command, ProblemOptions& options) {
-  const std::string name = command.get_name();
+  const std::string name = fullName(command);
   const auto given = [&command](const char* option) { return command.count(option) > 0; };
   const auto require = [](bool holds, const std::string& error) {
     if (!holds) {
@@ -53,7 +61,7 @@ void checkProblemOptions(const CLI::App& command, ProblemOptions& options) {
   };
   const bool generated = given("--problem");
   require(generated || given("MATRIX"),
-          name + ": nothing to " + name + "; give a Matrix Market file or --problem (see komvos " + name + " --help)");
+          name + ": needs a Matrix Market file or --problem (see komvos " + name + " --help)");
   require(!generated || !given("MATRIX"), name + ": both a file (" + options.matrixFile + ") and --problem are given");
   require(!generated || given("--n"), name + ": --problem " + options.problem + " needs --n");
   require(generated || !given("--n"), name + ": --n goes with --problem only");
@@ -65,6 +73,22 @@ void checkProblemOptions(const CLI::App& command, ProblemOptions& options) {
   if (generated) {
     options.size.resize(directions, options.size.front());
   }
+}
+
+std::vector<std::string> splitRoutes(const std::string& text) {
+  std::vector<std::string> routes;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string piece = text.substr(begin, end - begin);
+    if (!routes.empty() && !piece.empty() && std::isdigit(static_cast<unsigned char>(piece[0])) != 0) {
+      routes.back() += "," + piece;
+    } else {
+      routes.push_back(piece);
+    }
+    begin = end + 1;
+  }
+  return routes;
 }
 
 }  // namespace Komvos::Program

@@ -25,4 +25,7 @@ void addProblemOptions(CLI::App& command, ProblemOptions& options);
 /// What CLI11 cannot see by itself; fills `size` up. \throws BadInput
 void checkProblemOptions(const CLI::App& command, ProblemOptions& options);
 
+/// "standard,axis:16,4,4,2,split" holds three routes: a piece that begins with a digit belongs to the one before.
+std::vector<std::string> splitRoutes(const std::string& text);
+
 }  // namespace Komvos::Program

@@ -30,6 +30,7 @@ nlohmann::ordered_json haloToJson(const HaloEntry& halo) {
   return {{"name", halo.name},
           {"used", halo.used},
           {"route", r.route},
+          {"pairing", toString(r.pairing)},
           {"neighbours_max", r.standard.max.neighbours},
           {"standard", trafficToJson(r.standard)},
           {"chosen", trafficToJson(r.chosen)},
@@ -140,7 +141,9 @@ std::string toText(const SolveReport& r) {
   if (used.empty()) {
     return text + "halos          none, no rank needs values of another\n";
   }
-  text += "halos in use, route " + r.route + ", pairing " + r.pairing + "\n" + used;
+  text += (r.decidedBefore ? "halos in use, as decided before"
+                           : "halos in use, route " + r.route + ", pairing " + r.pairing) +
+          "\n" + used;
   for (const HaloEntry& halo : r.halos) {
     if (halo.used && halo.report.chosenSeconds > 0) {
       text += "ways considered for " + halo.name + ", * chosen:\n" + describe(halo.report);

@@ -26,7 +26,7 @@ struct SolveReport {
   int ranks = 0;
   bool topologyGiven = false;
   std::string partition, route, pairing, onNode;
-  bool decidedBefore = false;  ///< halos follow saved decisions, not `route` and `onNode`
+  bool decidedBefore = false;  ///< halos follow saved decisions, not `route`, `pairing` and `onNode`
   std::string solver, preconditioner;
   int iterations = 0;
   int maxIterations = 0;

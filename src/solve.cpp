@@ -15,6 +15,7 @@
 #include "output_file.hpp"
 #include "parameter_file.hpp"
 #include "partition.hpp"
+#include "placement.hpp"
 #include "preconditioner.hpp"
 #include "progress_line.hpp"
 #include "report.hpp"
@@ -31,41 +32,33 @@ MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFrom
 /// Options, then environment, then defaults, all filled in. \note Collective.
 ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm, SolveReport& report) {
   ExchangeOptions exchange;
+  const Placement placement = placementOf(mpiOf(comm), options.ranksPerNode);
+  exchange.topology = placement.nodes;
+  exchange.sockets = placement.sockets;
+  report.topologyGiven = placement.given;
   std::string error;
-  std::string placement;
   std::string machine;
   std::string decisions;
   try {
     const Settings settings = readSettings();
+    machine = !options.machine.empty() ? options.machine : settings.machine.value_or("");
     // Options go before the environment: a route there before decisions here, and the other way round.
     decisions = options.decisionsFile;
-    if (decisions.empty() && options.route.empty()) {
+    if (decisions.empty() && options.route.empty() && options.pairing.empty() && options.onNode.empty()) {
       decisions = settings.decisions.value_or("");
     }
-    report.route = !options.route.empty() ? options.route : settings.route.value_or("auto");
     if (!decisions.empty()) {
       report.route = "auto";
+      report.pairing = report.onNode = "as decided";
+      exchange.route = RouteChoice::automatic;
+    } else {
+      report.route = !options.route.empty() ? options.route : settings.route.value_or("auto");
+      report.pairing = !options.pairing.empty() ? options.pairing : settings.pairing.value_or("by-volume");
+      report.onNode = !options.onNode.empty() ? options.onNode : settings.onNode.value_or("auto");
+      exchange.route = parseRoute(report.route);
+      exchange.pairing = parsePairing(report.pairing);
+      exchange.onNode = parseOnNodeWish(report.onNode);
     }
-    report.pairing = !options.pairing.empty() ? options.pairing : settings.pairing.value_or("by-volume");
-    exchange.route = parseRoute(report.route);
-    exchange.pairing = parsePairing(report.pairing);
-    report.onNode = !options.onNode.empty() ? options.onNode : settings.onNode.value_or("auto");
-    exchange.onNode = parseOnNodeWish(report.onNode);
-    machine = !options.machine.empty() ? options.machine : settings.machine.value_or("");
-    placement = !options.ranksPerNode.empty() ? options.ranksPerNode : settings.ranksPerNode.value_or("");
-    if (!placement.empty()) {
-      exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::parse(placement, comm->getSize()));
-    }
-  } catch (const Error& thrown) {
-    error = thrown.what();
-  }
-  agreeOnError(mpiOf(comm), error);
-  report.topologyGiven = !placement.empty();
-  if (!exchange.topology) {
-    exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::detect(mpiOf(comm)));
-    exchange.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(mpiOf(comm)));
-  }
-  try {
     if (exchange.route != RouteChoice::automatic) {  // also where there is no halo to route
       makeRoute(*exchange.route, *exchange.topology, *exchange.pairing, exchange.sockets.get());
     }
@@ -93,20 +86,13 @@ ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm
 
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
-  std::string error;
-  try {
-    for (const std::string& file : {options.solutionFile, options.saveDecisionsFile}) {
-      if (comm->getRank() == 0 && !file.empty()) {
+  onRankZero(mpiOf(comm), [&] {
+    for (const std::string& file : {options.solutionFile, options.saveDecisionsFile, options.jsonFile}) {
+      if (!file.empty() && file != "-") {
         OutputFile::checkWritable(file);
       }
     }
-    if (comm->getRank() == 0 && !options.jsonFile.empty() && options.jsonFile != "-") {
-      OutputFile::checkWritable(options.jsonFile);
-    }
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
-  }
-  agreeOnError(mpiOf(comm), error);
+  });
 }
 
 /// Command line over file over defaults.
@@ -180,39 +166,27 @@ void writeSolution(const std::string& path, const MultiVector& x, const std::str
 
 /// \note Collective.
 void saveDecisions(const std::string& path, const DecisionBook& book, const CommPtr& comm) {
-  std::string error;
-  try {
-    if (comm->getRank() == 0) {
-      OutputFile file(path);
-      file.stream() << book.toText();
-      file.commit();
-    }
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
-  }
-  agreeOnError(mpiOf(comm), error);
+  onRankZero(mpiOf(comm), [&] {
+    OutputFile file(path);
+    file.stream() << book.toText();
+    file.commit();
+  });
 }
 
 void writeReport(const SolveOptions& options, const SolveReport& report, const CommPtr& comm) {
-  std::string error;
-  if (comm->getRank() == 0) {
-    try {
-      const bool jsonOnStdout = options.jsonFile == "-";
-      if (!options.quiet) {
-        (jsonOnStdout ? std::cerr : std::cout) << toText(report) << std::flush;
-      }
-      if (jsonOnStdout) {
-        std::cout << toJson(report) << std::flush;
-      } else if (!options.jsonFile.empty()) {
-        OutputFile file(options.jsonFile);
-        file.stream() << toJson(report);
-        file.commit();
-      }
-    } catch (const std::exception& thrown) {
-      error = thrown.what();
+  onRankZero(mpiOf(comm), [&] {
+    const bool jsonOnStdout = options.jsonFile == "-";
+    if (!options.quiet) {
+      (jsonOnStdout ? std::cerr : std::cout) << toText(report) << std::flush;
     }
-  }
-  agreeOnError(mpiOf(comm), error);
+    if (jsonOnStdout) {
+      std::cout << toJson(report) << std::flush;
+    } else if (!options.jsonFile.empty()) {
+      OutputFile file(options.jsonFile);
+      file.stream() << toJson(report);
+      file.commit();
+    }
+  });
 }
 
 void record(const BelosResult& result, SolveReport& report) {

@@ -14,15 +14,20 @@ const char* const footer =
     "rotated-anisotropic2d,\n"
     "9 points, diffusion 1 along pi/8 and 0.001 across; random, diagonally dominant, not symmetric. They are the same "
     "on\n"
-    "any number of ranks. Without --rhs the right-hand side is A times a known vector, and the error is reported too.\n"
+    "any number of ranks. Routes: split:V, several ranks share a pair of nodes that has more than V values; "
+    "axis:C,X,Y,Z,\n"
+    "groups of C ranks on a grid of X x Y x Z groups. Without --rhs the right-hand side is A times a known vector, and "
+    "the error is reported too.\n"
     "Solver auto: cg if A is symmetric with a positive diagonal, gmres (minres without preconditioner) if symmetric "
     "with\n"
     "another, bicgstab if not symmetric. The XML file holds a ParameterList with the sublists MueLu and Belos; options "
     "given\n"
-    "here go first. Where it names no smoother, a symmetric A with a positive diagonal gets Chebyshev of degree 2.\n"
+    "here take precedence. Where it names no smoother, a symmetric A with a positive diagonal gets Chebyshev of degree "
+    "2.\n"
     "Converged means: the residual |b - A x| / |b|, computed afresh with Tpetra's own product, is at most the "
     "tolerance\n"
-    "(0.1 % above it is let pass). Exit status: 0 solved, 1 wrong input, 2 not converged, 3 internal error.";
+    "(a residual up to 0.1 % above it is accepted). Exit status: 0 solved, 1 wrong input, 2 not converged, 3 internal "
+    "error.";
 
 }  // namespace
 

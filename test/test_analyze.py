@@ -154,7 +154,7 @@ class AnalyzeOutput(AnalyzeTest):
 
         problem = ["--problem", "laplace3d", "--n", 4]
         self.check_refusals([
-            (["analyze"], ["nothing to analyze"]),
+            (["analyze"], ["analyze: needs a Matrix Market file or --problem"]),
             (["analyze", *problem], ["--ranks"]),
             (["analyze", *problem, *cluster(0)], ["--ranks", "0"]),
             (["analyze", *problem, *cluster(65)], ["more ranks than rows", "65", "64"]),

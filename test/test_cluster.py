@@ -10,13 +10,25 @@ CLUSTER = pathlib.Path(__file__).resolve().parent / "cluster" / "virtual-cluster
 SKIPPED = 77
 
 
-def solve(arguments, shape, route):
+def solve(arguments, shape, *options):
     command = [CLUSTER, "--shape", shape, "--timeout", "100", "--mpirun", arguments.mpiexec, "--", arguments.program,
-               "solve", "--problem", "laplace3d", "--n", "10", "--prec", "jacobi", "--partition", "strided", "--route", route, "--json", "-"]
+               "solve", "--problem", "laplace3d", "--n", "10", "--prec", "jacobi", "--partition", "strided",
+               *options, "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150)
     if done.returncode != 0:
-        sys.exit(f"{shape}, {route}: status {done.returncode}\n{done.stdout}\n{done.stderr}")
+        sys.exit(f"{shape}, {options}: status {done.returncode}\n{done.stdout}\n{done.stderr}")
     return json.loads(done.stdout)
+
+
+def check_across_hosts(arguments, iterations):
+    """Two "nodes" of three ranks on three hosts of two: some ranks of a node share no memory, and send messages."""
+    for route in ("three-step", "axis"):
+        report = solve(arguments, "2,2,2", "--ranks-per-node", "3", "--route", route, "--on-node", "shared-memory")
+        halo = report["halos"][0]
+        assert (report["converged"], report["iterations"]) == (True, iterations), report
+        assert (halo["route"].partition(":")[0], halo["on_node"]) == (route, "shared-memory"), halo
+        assert halo["chosen"]["inter_node"]["messages_total"] == 2, halo
+        print(f"2,2,2 as 3,3, {route}, shared-memory: {report['iterations']} iterations")
 
 
 def main():
@@ -30,7 +42,11 @@ def main():
         sys.exit(check.returncode)
     for shape in ("5,2", "2,2,2"):
         nodes = [int(n) for n in shape.split(",")]
-        reports = {route: solve(arguments, shape, route) for route in ("standard", "three-step")}
+        reports = {route: solve(arguments, shape, "--route", route) for route in ("standard", "three-step")}
+        for on_node in ("messages", "shared-memory"):
+            report = solve(arguments, shape, "--route", "three-step", "--on-node", on_node)
+            assert report["converged"] and report["halos"][0]["on_node"] == on_node, report
+            assert report["iterations"] == reports["standard"]["iterations"], report
         for route, report in reports.items():
             assert report["topology_source"] == "detected", report["topology_source"]
             assert report["ranks_per_node"] == nodes, report["ranks_per_node"]
@@ -42,6 +58,7 @@ def main():
         assert halo["standard"]["inter_node"]["messages_total"] > pairs, halo
         print(f"{shape}: {reports['standard']['iterations']} iterations, {pairs} instead of "
               f"{halo['standard']['inter_node']['messages_total']} messages between nodes")
+    check_across_hosts(arguments, reports["standard"]["iterations"])
 
 
 if __name__ == "__main__":

@@ -271,7 +271,7 @@ class BadInput(ProgramTest):
         readonly = "/proc/x.mtx"
         cases = [
             ([], []),
-            (["solve"], ["nothing to solve"]),
+            (["solve"], ["solve: needs a Matrix Market file or --problem"]),
             (["frobnicate"], ["frobnicate"]),
             (["solve", self.folder / "missing.mtx"], ["no such file"]),
             (["solve", self.folder], ["directory"]),
@@ -631,6 +631,54 @@ class Tuner(ProgramTest):
         ], ranks=(4,))
 
 
+class BenchHalo(ProgramTest):
+    PROBLEM = ("--problem", "random", "--n", 400, "--entries", 10)
+    QUICK = ("--samples", 3, "--repeats", 1)
+    BASELINES = ["tpetra", "tpetra-isend", "standard, persistent"]
+
+    def bench(self, ranks, *arguments, **how):
+        file = self.folder / "bench.json"
+        result = run(ranks, "bench", "halo", *arguments, *self.QUICK, "--json", file, **how)
+        self.assertEqual((result.code, result.errors), (0, []), result.out + result.err)
+        return json.loads(file.read_text()), result.out
+
+    def test_every_way_is_timed_and_counted(self):
+        report, text = self.bench(4, *self.PROBLEM, "--ranks-per-node", 2, "--routes", "three-step,axis:2,2,1,1,split:5")
+        self.assertEqual((report["parameters"]["ranks"], report["parameters"]["nodes"]), (4, 2))
+        (halo,) = report["results"]
+        names = [way["name"] for way in halo["ways"]]
+        self.assertEqual(names, [*self.BASELINES, "standard, shared-memory"] +
+                         [f"{route}, {by}" for route in ("three-step", "axis:2,2,1,1", "split:5")
+                          for by in ("messages", "shared-memory")] + ["auto"])
+        self.assertEqual([way["name"] for way in halo["ways"] if way["baseline"]], self.BASELINES)
+        medians = {way["name"]: way["seconds"]["median"] for way in halo["ways"]}
+        self.assertEqual(halo["best_baseline"], min(self.BASELINES, key=medians.get))
+        for way in halo["ways"]:
+            self.assertGreater(way["seconds"]["median"], 0)
+            self.assertIn(way["name"], text)
+        ways = {way["name"]: way for way in halo["ways"]}
+        sent = {name: way["traffic"]["inter_node"]["messages_total"] for name, way in ways.items() if "traffic" in way}
+        self.assertEqual((sent["standard, persistent"], sent["three-step, messages"]), (8, 2))
+        self.assertGreater(ways["auto"]["set_up"]["seconds_with_tuning"], ways["auto"]["set_up"]["seconds"])
+
+    def test_the_hierarchy_and_nodes_from_the_environment(self):
+        report, _ = self.bench(3, "--problem", "laplace3d", "--n", 10, "--hierarchy", "--coarse-size", 300, "--product",
+                               environment={"KOMVOS_RANKS_PER_NODE": "2,1"})
+        self.assertEqual((report["timed"], report["parameters"]["nodes"]), ("matrix-vector product", 2))
+        self.assertEqual([halo["name"] for halo in report["results"]],
+                         ["level 0 A", "level 1 A", "level 1 P", "level 1 R"])
+
+    def test_wrong_input_is_refused_before_anything_is_measured(self):
+        bench = ["bench", "halo", *self.PROBLEM, "--ranks-per-node", 2]
+        self.check_refusals([
+            (["bench", "halo"], ["bench halo: needs a Matrix Market file", "komvos bench halo --help"]),
+            ([*bench, "--routes", "auto"], ["bench halo", "auto"]),
+            ([*bench, "--routes", "axis:3,1,1,1"], ["axis:3,1,1,1", "product 2"]),
+            ([*bench, "--samples", 1000000, "--json", self.folder / "no" / "b.json"], ["b.json"]),
+            ([*bench, "--machine", self.folder / "none.json"], ["none.json"]),
+        ])
+
+
 class Report(ProgramTest):
     TRAFFIC = {side: {f"{what}_{over}": int for what in ("messages", "bytes") for over in ("max", "total")}
                for side in ("inter_node", "on_node")}
@@ -643,7 +691,7 @@ class Report(ProgramTest):
         "true_residual": float, "belos_residual": float, "belos_converged": bool, "converged": bool,
         "relative_error": SECONDS, "read_seconds": float, "setup_seconds": float, "solve_seconds": float, "halos": list,
     }
-    HALO = {"name": str, "used": bool, "route": str, "neighbours_max": int, "standard": TRAFFIC, "chosen": TRAFFIC,
+    HALO = {"name": str, "used": bool, "route": str, "pairing": str, "neighbours_max": int, "standard": TRAFFIC, "chosen": TRAFFIC,
             "standard_seconds": SECONDS, "chosen_seconds": SECONDS, "setup_seconds": float, "on_node": str,
             "candidates": list}
     CANDIDATE = {"route": str, "on_node": str, "modelled_seconds": SECONDS, "measured_seconds": SECONDS,

@@ -1,0 +1,24 @@
+/// \file placement.hpp
+/// Which ranks share a node, for all subcommands that run on several.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+
+#include "Komvos_NodeTopology.hpp"
+
+namespace Komvos::Program {
+
+struct Placement {
+  std::shared_ptr<const NodeTopology> nodes;
+  std::shared_ptr<const NodeTopology> sockets;  ///< null where the nodes were given
+  bool given = false;                           ///< by option or environment
+};
+
+/// The option --ranks-per-node, then KOMVOS_RANKS_PER_NODE, then what MPI and hwloc say.
+/// \note Collective. \throws BadInput on all ranks, also for anything else wrong in the environment
+Placement placementOf(MPI_Comm comm, const std::string& ranksPerNode);
+
+}  // namespace Komvos::Program
