@@ -43,7 +43,7 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
              Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),
              Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;
 
-  /// R = B - A X, in one pass over A. \note Collective.
+  /// R = B - A X, in one pass over A. \note Collective. \throws PlanMismatch as apply
   void residual(const multivector_type& X, const multivector_type& B, multivector_type& R) const;
 
   /// The exchange between domain and column map; null if no rank needs any ghost.

@@ -25,6 +25,8 @@ namespace Komvos {
 /// The *owned* map is the one where every entry belongs to one rank: the source of an Import, the target of an Export.
 /// The *overlapping* map is the other. Imports copy from owned to overlapping; exports sum the other way.
 ///
+/// Vectors of double, int and long long, over the maps of Tpetra's default types.
+///
 /// The maps are kept by reference count; the Import itself is not needed any more once this object is made.
 template <class LocalOrdinal = DefaultLocalOrdinal, class GlobalOrdinal = DefaultGlobalOrdinal,
           class Node = DefaultNode>
@@ -42,6 +44,7 @@ class NodeAwareImport {
   /// \note Collective on the communicator of the maps.
   /// \throws BadInput on all ranks if the options cannot be used on one of them.
   explicit NodeAwareImport(const import_type& import, const ExchangeOptions& options = {});
+  /// The same for an Export. \note Collective, and \throws, as above.
   explicit NodeAwareImport(const export_type& exporter, const ExchangeOptions& options = {});
   ~NodeAwareImport();
   NodeAwareImport(NodeAwareImport&&) noexcept;
@@ -63,6 +66,7 @@ class NodeAwareImport {
   /// \param source over the overlapping map
   /// \param target over the owned map
   /// \note Collective; equal to Tpetra's doExport but for the order of sums, which here is always the same.
+  /// \throws PlanMismatch and BadInput as doImport
   template <class Scalar>
   void doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                 Tpetra::CombineMode mode) const;

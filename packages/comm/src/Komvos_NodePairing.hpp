@@ -66,8 +66,6 @@ class NodePairing {
   int senderOf(int from, int to) const { return partOf(from, to, 0).sender; }
   int receiverOf(int from, int to) const { return partOf(from, to, 0).receiver; }
 
-  int numPairs() const { return static_cast<int>(pairs_.size()); }
-
  private:
   static std::int64_t key(int from, int to) { return (static_cast<std::int64_t>(from) << 32) | to; }
 

@@ -226,6 +226,21 @@ NodeTopology NodeTopology::parse(const std::string& text, int numRanks) {
   return fromMap(labels);
 }
 
+NodeTopology NodeTopology::sockets(int ranksPerSocket) const {
+  if (ranksPerSocket < 1) {
+    throw BadInput("ranks per socket " + std::to_string(ranksPerSocket) + ": must be at least 1");
+  }
+  std::vector<int> firstSocket{0};  // of each node
+  for (int node = 0; node < numNodes_; ++node) {
+    firstSocket.push_back(firstSocket.back() + (numRanksOn(node) - 1) / ranksPerSocket + 1);
+  }
+  std::vector<int> labels(numRanks_);
+  for (int rank = 0; rank < numRanks_; ++rank) {
+    labels[rank] = firstSocket[nodeOf(rank)] + localRankOf(rank) / ranksPerSocket;
+  }
+  return fromMap(labels);
+}
+
 void NodeTopology::checkRank(int rank) const {
   if (rank < 0 || rank >= numRanks_) {
     throw BadInput("NodeTopology: rank " + std::to_string(rank) + " of " + std::to_string(numRanks_));

@@ -40,6 +40,10 @@ class NodeTopology {
   /// \throws BadInput when the text does not describe `numRanks` ranks.
   static NodeTopology parse(const std::string& text, int numRanks);
 
+  /// The sockets of these nodes, numbered as nodes are: on each node `ranksPerSocket` ranks on the first, as many on
+  /// the next, by local rank; the last takes what is left. \throws BadInput unless the number is at least 1.
+  NodeTopology sockets(int ranksPerSocket) const;
+
   int numRanks() const { return numRanks_; }
   int numNodes() const { return numNodes_; }
   int nodeOf(int rank) const;

@@ -100,10 +100,12 @@ std::unique_ptr<Route> makeRoute(const RouteChoice& choice, const NodeTopology& 
     case Kind::split:
       return std::make_unique<SplitRoute>(nodes, pairing, choice.splitValues);
     case Kind::axis:
-      return std::make_unique<AxisRoute>(choice.factors.value_or(AxisFactors::fitting(nodes)), nodes.numRanks());
+      return std::make_unique<AxisRoute>(choice.factors ? *choice.factors : AxisFactors::fitting(nodes),
+                                         nodes.numRanks());
     case Kind::sockets:
       if (sockets == nullptr) {
-        throw BadInput("route sockets: nothing says which ranks share a socket");
+        throw BadInput(
+            "route sockets: nothing says which ranks share a socket; they are not looked up where the nodes are given");
       }
       return std::make_unique<SocketRoute>(nodes, *sockets, pairing);
     case Kind::automatic:

@@ -20,7 +20,7 @@ struct VirtualMessage {
   long values;  ///< times columns times sizeof(Scalar) = bytes
 };
 
-/// Counts the messages that buildPlans would make for this halo, by sending every value along the route in thought:
+/// Counts the messages that buildPlans would make for this halo, by following every value along the route:
 /// one copy of a value a message. Messages come by ascending sender, then receiver, then stage.
 ///
 /// A route of one stage is counted sender by sender, in memory of a few bytes a rank. Of longer routes all messages are

@@ -324,24 +324,26 @@ KOMVOS_CALL(Reduce, collectives, (const void* a, void* b, int n, MPI_Datatype t,
             (a, b, n, t, o, p, c))
 KOMVOS_CALL(Scan, collectives, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
             (a, b, n, t, o, c))
-KOMVOS_CALL(Gather, collectives,
-            (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, int p, MPI_Comm c),
+KOMVOS_CALL(Gather, gathers, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, int p, MPI_Comm c),
             (a, n, t, b, m, u, p, c))
-KOMVOS_CALL(Scatter, collectives,
-            (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, int p, MPI_Comm c),
+KOMVOS_CALL(Gatherv, gathers,
+            (const void* a, int n, MPI_Datatype t, void* b, const int* m, const int* o, MPI_Datatype u, int p,
+             MPI_Comm c),
+            (a, n, t, b, m, o, u, p, c))
+KOMVOS_CALL(Scatter, gathers, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, int p, MPI_Comm c),
             (a, n, t, b, m, u, p, c))
-KOMVOS_CALL(Allgather, collectives, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c),
+KOMVOS_CALL(Allgather, gathers, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c),
             (a, n, t, b, m, u, c))
-KOMVOS_CALL(Allgatherv, collectives,
+KOMVOS_CALL(Allgatherv, gathers,
             (const void* a, int n, MPI_Datatype t, void* b, const int* m, const int* o, MPI_Datatype u, MPI_Comm c),
             (a, n, t, b, m, o, u, c))
-KOMVOS_CALL(Alltoall, collectives, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c),
+KOMVOS_CALL(Alltoall, gathers, (const void* a, int n, MPI_Datatype t, void* b, int m, MPI_Datatype u, MPI_Comm c),
             (a, n, t, b, m, u, c))
-KOMVOS_CALL(Alltoallv, collectives,
+KOMVOS_CALL(Alltoallv, gathers,
             (const void* a, const int* n, const int* s, MPI_Datatype t, void* b, const int* m, const int* o,
              MPI_Datatype u, MPI_Comm c),
             (a, n, s, t, b, m, o, u, c))
-KOMVOS_CALL(Reduce_scatter, collectives, (const void* a, void* b, const int* n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
+KOMVOS_CALL(Reduce_scatter, gathers, (const void* a, void* b, const int* n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
             (a, b, n, t, o, c))
 
 }  // extern "C"

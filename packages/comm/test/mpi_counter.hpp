@@ -30,7 +30,8 @@ struct Counts {
   long requestsFreed = 0;
   long communicators = 0;  ///< calls that make or free one
   long datatypes = 0;      ///< calls that make or free one
-  long collectives = 0;
+  long collectives = 0;    ///< whose data do not grow with the number of ranks
+  long gathers = 0;        ///< collectives with data of or for each rank
   long probes = 0;
   long allocations = 0;  ///< malloc and its relatives, outside of MPI calls
   long allocatedBytes = 0;

@@ -103,6 +103,16 @@ TEST(NodeTopology, BlockedPlacementTakesMemoryForNodesOnly) {
   EXPECT_LT(bytes, label.size() * sizeof(int));
 }
 
+TEST(NodeTopology, SocketsHoldConsecutiveRanksOfANode) {
+  const NodeTopology uneven = NodeTopology::fromMap({0, 1, 0, 0, 1, 2});
+  const NodeTopology pairs = uneven.sockets(2);
+  EXPECT_EQ(pairs.fingerprint(), NodeTopology::fromMap({0, 2, 0, 1, 2, 3}).fingerprint());
+  EXPECT_EQ(uneven.sockets(3).fingerprint(), uneven.fingerprint());
+  EXPECT_EQ(NodeTopology::uniform(7, 4).sockets(2).fingerprint(),
+            NodeTopology::fromMap({0, 0, 1, 1, 2, 2, 3}).fingerprint());
+  EXPECT_THROW(uneven.sockets(0), Komvos::BadInput);
+}
+
 TEST(NodeTopology, AnyPlacementIsWhatTheLabelsSay) {
   KomvosTest::Random random(7);
   for (int trial = 0; trial < 200; ++trial) {
