@@ -3,7 +3,8 @@
 // Every rank exchanges messages of one size with all others, works for a while in between, and waits. The work is a
 // fixed number of operations in slices; after each slice every way gives MPI a chance to move messages, as
 // NodeAwareCrsMatrix does. Four ways, in turn, in one run: our exchange with messages, our exchange with shared memory
-// on the nodes, plain MPI with receives posted first, and plain MPI with receives posted last, after the work.
+// on the nodes, plain MPI with receives posted first, and plain MPI with receives posted last, after the work; and the
+// work alone, so that one knows what a time has besides. Without work the times are those of the exchange alone.
 // run-eager-limits repeats this for eager limits of Open MPI from none to 8 MB. The question is that of P. Amestoy, I.
 // Duff, J.-Y. L'Excellent, X. Li, "Impact of the implementation of MPI point-to-point communications on the performance
 // of two general sparse solvers", INRIA RR-4372.
@@ -98,12 +99,16 @@ int main(int argc, char** argv) {
   int samples = 40;
   double workSeconds = 2e-3;
   int slices = 40;
+  std::string routeName = "standard";
   std::string json = "-";
   std::string limit = "default";
   CLI::App app("Times an exchange that MPI may or may not buffer");
   app.add_option("--values", count, "a message, doubles")->capture_default_str()->check(CLI::Range(1, 100000000));
   app.add_option("--samples", samples)->capture_default_str()->check(CLI::Range(1, 1000000));
-  app.add_option("--work", workSeconds, "seconds of work between start and wait")->capture_default_str();
+  app.add_option("--work", workSeconds, "seconds of work between start and wait; 0: none")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--route", routeName, "of our exchange")->capture_default_str();
   app.add_option("--slices", slices, "of work, with a look at the messages after each")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
@@ -114,9 +119,9 @@ int main(int argc, char** argv) {
   const auto shared = Komvos::Impl::PrivateComm::of(comm);
   Komvos::MpiTransport transport(shared);
   const auto topology = Komvos::NodeTopology::detect(comm);
-  Komvos::StandardRoute route;
+  const auto route = Komvos::makeRoute(Komvos::parseRoute(routeName), topology);
   const auto plan = std::make_shared<const Komvos::ExchangePlan>(
-      Komvos::buildPlans(transport, topology, route, {allToAll(rank, size, count)}).front());
+      Komvos::buildPlans(transport, topology, *route, {allToAll(rank, size, count)}).front());
   Exchange messages(comm, plan, 1, Komvos::OnNodeHops::messages);
   Exchange memory(comm, plan, 1, Komvos::OnNodeHops::sharedMemory);
   const Vector owned("owned", count, 1);
@@ -124,7 +129,7 @@ int main(int argc, char** argv) {
   long operations = operationsFor(workSeconds / slices);
   MPI_Bcast(&operations, 1, MPI_LONG, 0, comm);
   const auto work = [&](const auto& look) {
-    for (int i = 0; i < slices; ++i) {
+    for (int i = 0; i < slices && workSeconds > 0; ++i) {
       compute(operations);
       look();
     }
@@ -169,6 +174,9 @@ int main(int argc, char** argv) {
                            wait();
                          },
                          {}}};
+  if (workSeconds > 0) {
+    ways.push_back({"work alone", [&] { work([] {}); }, {}});
+  }
   for (int s = -3; s < samples; ++s) {
     for (std::size_t i = 0; i < ways.size(); ++i) {
       Way& way = ways[(i + s + 3) % ways.size()];
@@ -190,6 +198,7 @@ int main(int argc, char** argv) {
                 {"message_bytes", 8L * count},
                 {"work_seconds", workSeconds},
                 {"slices", slices},
+                {"route", routeName},
                 {"samples", samples}};
     for (const Way& way : ways) {
       report["seconds"][way.name] = {{"median", quantile(way.seconds, 0.5)},
