@@ -281,7 +281,7 @@ std::vector<std::pair<std::string, RCP<const Matrix>>> operators(const BenchHalo
 ExchangeOptions resolve(const BenchHaloOptions& options, const CommPtr& comm) {
   const MPI_Comm mpi = Tpetra::Details::extractMpiCommFromTeuchos(*comm);
   ExchangeOptions exchange;
-  const Placement placement = placementOf(mpi, options.ranksPerNode);
+  const Placement placement = placementOf(mpi, options.ranksPerNode, options.ranksPerSocket);
   exchange.topology = placement.nodes;
   exchange.sockets = placement.sockets;
   if (!options.machine.empty()) {
@@ -301,6 +301,8 @@ CLI::App& addBenchHaloCommand(CLI::App& app, BenchHaloOptions& options) {
   halo.add_option("--ranks-per-node", options.ranksPerNode,
                   "ranks on each node, on each in turn, or a node for each rank; default: as MPI says")
       ->type_name("K|K,K,...|@FILE");
+  halo.add_option("--ranks-per-socket", options.ranksPerSocket, "consecutive ranks on each socket; default: as bound")
+      ->check(CLI::PositiveNumber);
   halo.add_option_function<std::string>(
           "--routes", [&options](const std::string& text) { options.routes = splitRoutes(text); },
           "only these, as in `komvos solve --route`")

@@ -11,6 +11,7 @@ namespace Komvos::Program {
 
 struct BenchHaloOptions : ProblemOptions {
   std::string ranksPerNode;
+  int ranksPerSocket = 0;           ///< 0: not given
   std::vector<std::string> routes;  ///< empty: all that make sense here
   std::string machine;
   std::string partition = "contiguous";

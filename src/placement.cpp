@@ -5,7 +5,7 @@
 
 namespace Komvos::Program {
 
-Placement placementOf(MPI_Comm comm, const std::string& ranksPerNode) {
+Placement placementOf(MPI_Comm comm, const std::string& ranksPerNode, int ranksPerSocket) {
   int size = 0;
   mpiCheck(MPI_Comm_size(comm, &size), "MPI_Comm_size");
   Placement result;
@@ -23,6 +23,10 @@ Placement placementOf(MPI_Comm comm, const std::string& ranksPerNode) {
   agreeOnError(comm, error);
   if (!result.given) {
     result.nodes = std::make_shared<const NodeTopology>(NodeTopology::detect(comm));
+  }
+  if (ranksPerSocket > 0) {
+    result.sockets = std::make_shared<const NodeTopology>(result.nodes->sockets(ranksPerSocket));
+  } else if (!result.given) {
     result.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(comm));
   }
   return result;

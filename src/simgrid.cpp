@@ -151,7 +151,7 @@ double runReplay(const std::string& command) {
   const std::string words = "Simulated time: ";
   const std::size_t found = text.find(words);
   if (found == std::string::npos) {
-    throw Error("SimGrid tells no simulated time: " + text.substr(0, 400));
+    throw Error("SimGrid reported no simulated time: " + text.substr(0, 400));
   }
   return std::strtod(text.c_str() + found + words.size(), nullptr);
 }

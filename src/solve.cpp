@@ -32,7 +32,7 @@ MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFrom
 /// Options, then environment, then defaults, all filled in. \note Collective.
 ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm, SolveReport& report) {
   ExchangeOptions exchange;
-  const Placement placement = placementOf(mpiOf(comm), options.ranksPerNode);
+  const Placement placement = placementOf(mpiOf(comm), options.ranksPerNode, options.ranksPerSocket);
   exchange.topology = placement.nodes;
   exchange.sockets = placement.sockets;
   report.topologyGiven = placement.given;

@@ -40,6 +40,10 @@ CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
       .add_option("--ranks-per-node", options.ranksPerNode,
                   "ranks on each node, on each in turn, or a node for each rank; default: as MPI says")
       ->type_name("K|K,K,...|@FILE");
+  solve
+      .add_option("--ranks-per-socket", options.ranksPerSocket,
+                  "consecutive ranks on each socket; default: as they are bound, if the nodes are as MPI says")
+      ->check(CLI::PositiveNumber);
   solve.add_option("--route", options.route,
                    "how halos travel: standard, two-step, three-step, split[:V], axis[:C,X,Y,Z], sockets or auto, what "
                    "is fastest on each halo (default auto)");

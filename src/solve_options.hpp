@@ -15,6 +15,7 @@ namespace Komvos::Program {
 
 struct SolveOptions : ProblemOptions {
   std::string ranksPerNode;
+  int ranksPerSocket = 0;  ///< 0: not given
   std::string route;
   std::string pairing;
   std::string onNode;

@@ -64,12 +64,7 @@ VirtualCluster::VirtualCluster(const ClusterOptions& options)
       machine_(machineByNameOrFile(options.machine)) {
   machine_.needOffNode();
   if (options.ranksPerSocket > 0) {
-    std::vector<int> socket;
-    const int socketsPerNode = (mostRanksOnANode(topology_) - 1) / options.ranksPerSocket + 1;
-    for (int rank = 0; rank < options.ranks; ++rank) {
-      socket.push_back(topology_.nodeOf(rank) * socketsPerNode + topology_.localRankOf(rank) / options.ranksPerSocket);
-    }
-    sockets_ = std::make_unique<NodeTopology>(NodeTopology::fromMap(socket));
+    sockets_ = std::make_unique<NodeTopology>(topology_.sockets(options.ranksPerSocket));
   }
   for (const std::string& text : options.routes) {
     specs_.push_back(parseRoute(text));

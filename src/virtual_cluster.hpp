@@ -1,5 +1,5 @@
 /// \file virtual_cluster.hpp
-/// A cluster that is only thought of, and what halos would cost there along several routes.
+/// A hypothetical cluster, and what halos would cost there along several routes.
 #pragma once
 
 #include <functional>

@@ -80,7 +80,7 @@ class Bisection {
 std::vector<int> nodeOwners(const Problem& problem, const std::string& kind, int numRanks, std::int64_t nodes) {
   if (kind == "blocks") {
     if (problem.coordinates.is_null()) {
-      throw BadInput("--partition blocks needs coordinates, which " + problem.name + " has not");
+      throw BadInput("--partition blocks needs coordinates, which " + problem.name + " does not have");
     }
     return Bisection(pointsOf(*problem.coordinates), numRanks).take();
   }

@@ -147,6 +147,8 @@ class AnalyzeOutput(AnalyzeTest):
         for kind in ("torus", "fat-tree"):
             self.assertAlmostEqual(times[kind], 1200e-9, delta=20e-9)
         self.assertIn("500 ns a hop", report["networks"][0])
+        self.assertRegex(report["conclusion"], r" SimGrid, for the same choices: from \S+ to \S+ ms \(1\.00 times\) on its "
+                                               r"fat-tree; from \S+ to \S+ ms \(1\.00 times\) on its torus\.$")
 
     def test_bad_input_is_refused_on_one_line(self):
         def cluster(ranks=4, per_node=2):
