@@ -44,8 +44,12 @@ struct Way {
   std::string name;
   bool isBaseline;
   std::function<void()> run;
-  const HaloReport* report;     // null for Tpetra's
-  std::vector<double> seconds;  // of one exchange, one a sample
+  const NodeAwareImport<>* halo;  // null for Tpetra's
+  double makingSeconds = 0;       // of its exchange, once it is planned
+  std::vector<double> seconds{};  // of one exchange, one a sample
+  long memoryBytes = 0;           // of its exchange, the most on any rank
+
+  const HaloReport* report() const { return halo != nullptr ? &halo->report() : nullptr; }
 };
 
 double quantile(std::vector<double> values, double q) {
@@ -128,6 +132,10 @@ class HaloBench {
         }
       }
     }
+    for (Way& way : ways_) {
+      way.memoryBytes = way.halo != nullptr ? static_cast<long>(way.halo->exchange<double>().memoryBytes()) : 0;
+      mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &way.memoryBytes, 1, MPI_LONG, MPI_MAX, mpi()), "MPI_Allreduce");
+    }
     best_ = 0;
     for (std::size_t i = 1; i < ways_.size(); ++i) {
       if (ways_[i].isBaseline && median(ways_[i].seconds) < median(ways_[best_].seconds)) {
@@ -137,7 +145,7 @@ class HaloBench {
   }
 
   std::string toText() const {
-    const HaloReport& decided = *ways_.back().report;
+    const HaloReport& decided = *ways_.back().report();
     std::string text = format("%s: %lld rows, at most %ld neighbours; auto is %s, %s\n", name_.c_str(),
                               static_cast<long long>(matrix_->getGlobalNumRows()), decided.standard.max.neighbours,
                               decided.route.c_str(), toString(decided.onNode).c_str());
@@ -146,9 +154,9 @@ class HaloBench {
         "us, "
         "messages, bytes   pays after\n";
     for (const Way& way : ways_) {
-      const std::string traffic = way.report != nullptr
-                                      ? format("%8ld %12ld", way.report->chosen.total.interNodeMessages,
-                                               bytes(way.report->chosen.total.interNodeValues))
+      const std::string traffic = way.halo != nullptr
+                                      ? format("%8ld %12ld", way.report()->chosen.total.interNodeMessages,
+                                               bytes(way.report()->chosen.total.interNodeValues))
                                       : format("%8ld %12ld", decided.standard.total.interNodeMessages,
                                                bytes(decided.standard.total.interNodeValues));
       text += format("  %s %-24s %8.1f   %8.1f %8.1f   %s   %8.2f   %s\n", way.isBaseline ? "b" : " ", way.name.c_str(),
@@ -162,21 +170,20 @@ class HaloBench {
     Json json{{"name", name_},
               {"rows", matrix_->getGlobalNumRows()},
               {"entries", entries_},
-              {"neighbours_max", ways_.back().report->standard.max.neighbours},
+              {"neighbours_max", ways_.back().report()->standard.max.neighbours},
               {"best_baseline", ways_[best_].name},
               {"ways", Json::array()}};
     for (const Way& way : ways_) {
       Json one{{"name", way.name}, {"baseline", way.isBaseline}, {"seconds", summary(way.seconds)}};
       one["gain"] = summary(ratios(ways_[best_].seconds, way.seconds));
-      if (way.report != nullptr) {
-        one["route"] = way.report->route;
-        one["on_node"] = toString(way.report->onNode);
-        const HaloCandidate& made = chosenOf(*way.report);
-        one["set_up"] = {{"seconds", made.buildSeconds},
-                         {"messages_max", made.buildMessages},
-                         {"plan_bytes_max", made.planBytes},
-                         {"seconds_with_tuning", way.report->setupSeconds}};
-        one["traffic"] = trafficToJson(way.report->chosen);
+      if (way.halo != nullptr) {
+        one["route"] = way.report()->route;
+        one["on_node"] = toString(way.report()->onNode);
+        const HaloCandidate& made = chosenOf(*way.report());
+        one["set_up"] = {{"seconds", made.buildSeconds},          {"messages_max", made.buildMessages},
+                         {"plan_bytes_max", made.planBytes},      {"exchange_bytes_max", way.memoryBytes},
+                         {"exchange_seconds", way.makingSeconds}, {"seconds_with_tuning", way.report()->setupSeconds}};
+        one["traffic"] = trafficToJson(way.report()->chosen);
       }
       json["ways"].push_back(one);
     }
@@ -191,15 +198,15 @@ class HaloBench {
 
   /// What making the plan cost, and how many exchanges win it back against the fastest baseline.
   std::string setUp(const Way& way) const {
-    if (way.report == nullptr) {
+    if (way.halo == nullptr) {
       return "";
     }
-    const HaloCandidate& made = chosenOf(*way.report);
+    const HaloCandidate& made = chosenOf(*way.report());
     const bool tuned = way.name == "auto";
-    const double cost = tuned ? way.report->setupSeconds : made.buildSeconds;
+    const double cost = way.makingSeconds + (tuned ? way.report()->setupSeconds : made.buildSeconds);
     const double saved = median(ways_[best_].seconds) - median(way.seconds);
     const std::string pays = way.isBaseline ? "" : saved > 0 ? format("%10.0f", std::ceil(cost / saved)) : "     never";
-    return format("%10.0f %8ld %9ld   ", 1e6 * cost, made.buildMessages, made.planBytes) + pays;
+    return format("%10.0f %8ld %9ld   ", 1e6 * cost, made.buildMessages, way.memoryBytes) + pays;
   }
 
   MPI_Comm mpi() const { return Tpetra::Details::extractMpiCommFromTeuchos(*comm_); }
@@ -227,9 +234,9 @@ class HaloBench {
   void addTpetra(const std::string& name, const RCP<const Import>& import) {
     if (options_.product) {
       const RCP<const Matrix> matrix = withImport(*matrix_, import);
-      ways_.push_back({name, true, [this, matrix] { matrix->apply(*x_, *y_); }, nullptr, {}});
+      ways_.push_back({name, true, [this, matrix] { matrix->apply(*x_, *y_); }, nullptr});
     } else {
-      ways_.push_back({name, true, [this, import] { y_->doImport(*x_, *import, Tpetra::INSERT); }, nullptr, {}});
+      ways_.push_back({name, true, [this, import] { y_->doImport(*x_, *import, Tpetra::INSERT); }, nullptr});
     }
   }
 
@@ -239,13 +246,26 @@ class HaloBench {
     options.onNode = onNode;
     if (options_.product) {
       const auto matrix = rcp(new NodeAwareCrsMatrix<>(*matrix_, options));
-      ways_.push_back(
-          {name, isBaseline, [this, matrix] { matrix->apply(*x_, *y_); }, &matrix->importHalo()->report(), {}});
+      ways_.push_back({name, isBaseline, [this, matrix] { matrix->apply(*x_, *y_); }, matrix->importHalo()});
     } else {
       const auto halo = std::make_shared<NodeAwareImport<>>(*import_, options);
-      ways_.push_back(
-          {name, isBaseline, [this, halo] { halo->doImport(*x_, *y_, Tpetra::INSERT); }, &halo->report(), {}});
+      ways_.push_back({name, isBaseline, [this, halo] { halo->doImport(*x_, *y_, Tpetra::INSERT); }, halo.get()});
     }
+    ways_.back().makingSeconds = makingTime(*ways_.back().halo);
+  }
+
+  /// Seconds for an exchange like that of `halo`, maximum over ranks; the first one also makes what all share.
+  double makingTime(const NodeAwareImport<>& halo) const {
+    const auto plan = std::make_shared<const ExchangePlan>(halo.plan());
+    double seconds = 0;
+    for (int time = 0; time < 2; ++time) {
+      comm_->barrier();
+      const double start = MPI_Wtime();
+      const Exchange<double, NodeAwareImport<>::device_type> made(mpi(), plan, 1, halo.report().onNode);
+      seconds = MPI_Wtime() - start;
+    }
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, mpi()), "MPI_Allreduce");
+    return seconds;
   }
 
   std::string name_;

@@ -660,6 +660,9 @@ class BenchHalo(ProgramTest):
         sent = {name: way["traffic"]["inter_node"]["messages_total"] for name, way in ways.items() if "traffic" in way}
         self.assertEqual((sent["standard, persistent"], sent["three-step, messages"]), (8, 2))
         self.assertGreater(ways["auto"]["set_up"]["seconds_with_tuning"], ways["auto"]["set_up"]["seconds"])
+        for way in ways.values():
+            if "set_up" in way:
+                self.assertGreater(way["set_up"]["exchange_bytes_max"], way["set_up"]["plan_bytes_max"])
 
     def test_the_hierarchy_and_nodes_from_the_environment(self):
         report, _ = self.bench(3, "--problem", "laplace3d", "--n", 10, "--hierarchy", "--coarse-size", 300, "--product",

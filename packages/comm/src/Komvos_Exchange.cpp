@@ -44,7 +44,17 @@ struct Direction {
         copiedOnNode(schedule.copiedOnNode),
         copiedRest(schedule.copiedRest),
         forwardOnHost(staged ? schedule.forward : Impl::GatherList{}),
-        engine(std::move(comm), firstTag, schedule, mail) {}
+        engine(std::move(comm), firstTag, schedule, mail) {
+    schedule.dropLists();
+  }
+
+  std::size_t memoryBytes() const {
+    std::size_t bytes = schedule.memoryBytes() + engine.memoryBytes() + forwardOnHost.memoryBytes();
+    for (const auto* list : {&initial, &forward, &finalOnNode, &finalRest, &copiedOnNode, &copiedRest}) {
+      bytes += list->memoryBytes();
+    }
+    return bytes;
+  }
 };
 
 /// A message buffer on the device, and its copy on the host where messages are staged.
@@ -71,6 +81,7 @@ struct Buffer {
     }
   }
   Scalar* forMpi(bool staged) const { return staged ? host.data() : device.data(); }
+  std::size_t memoryBytes() const { return (device.size() + host.size()) * sizeof(Scalar); }
 };
 
 }  // namespace
@@ -135,6 +146,17 @@ struct Exchange<Scalar, Device>::State {
       mailed.push_back(mail->receives(Impl::NodeMailbox::forward)[m].signal != nullptr);
     }
     return mailed;
+  }
+
+  std::size_t memoryBytes() const {
+    std::size_t bytes = plan->memoryBytes() + (mail ? mail->memoryBytes() : 0);
+    for (const Buffers* made : {&shared, &own}) {
+      bytes += made->outbound.memoryBytes() + made->inbound.memoryBytes();
+    }
+    for (const Run* made : {forwardRun.get(), reverseRun.get()}) {
+      bytes += made != nullptr ? made->memoryBytes() : 0;
+    }
+    return bytes;
   }
 
   void allocate(int numColumns) {
@@ -435,6 +457,11 @@ void Exchange<Scalar, Device>::abandonReverse() {
 template <class Scalar, class Device>
 const ExchangePlan& Exchange<Scalar, Device>::plan() const {
   return *state_->plan;
+}
+
+template <class Scalar, class Device>
+std::size_t Exchange<Scalar, Device>::memoryBytes() const {
+  return state_->memoryBytes();
 }
 
 template <class Scalar, class Device>

@@ -112,6 +112,9 @@ class Exchange {
   void abandonReverse();
 
   const ExchangePlan& plan() const;
+  /// What it holds on this rank: plan, lists, buffers, requests; of each direction from its first use on. Not what MPI
+  /// holds for it.
+  std::size_t memoryBytes() const;
   /// Whether OnNodeHops::sharedMemory can be used at all with vectors of this device.
   static bool canShareMemory();
   /// sharedMemory only where it was asked for and this node has it.

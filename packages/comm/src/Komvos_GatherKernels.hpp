@@ -25,6 +25,7 @@ struct DeviceGatherList {
       toIsRow = toIsRow && list.to[i] == i;
     }
   }
+  std::size_t memoryBytes() const { return (to.size() + offset.size() + from.size()) * sizeof(int); }
 
  private:
   static index_view copy(const std::vector<int>& values) {

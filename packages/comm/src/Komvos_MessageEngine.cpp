@@ -97,6 +97,14 @@ void* MessageEngine::receiveAddress(int receive) const {
                 : address(now_->receiveBuffer, m.first, now_->bytesPerValue);
 }
 
+std::size_t MessageEngine::memoryBytes() const {
+  const std::size_t receives = schedule_.receives.size();
+  const std::size_t sends = schedule_.sends.size();
+  return bindings_.size() * (sizeof(Binding) + (sends + receives) * sizeof(MPI_Request)) +
+         (sends + receives) * sizeof(NodeMailbox::Slot) + sends * 2 * sizeof(int) +
+         receives * (3 * sizeof(int) + sizeof(MPI_Status)) + unread_.capacity();
+}
+
 void MessageEngine::unbind() {
   for (Binding& binding : bindings_) {
     for (std::vector<MPI_Request>* requests : {&binding.sends, &binding.receives}) {

@@ -64,6 +64,7 @@ class MessageEngine {
   bool forwardsPending() const { return startedSends_ < static_cast<int>(schedule_.sends.size()); }
   /// Completes all sends. \throws PlanMismatch if the exchange was abandoned somewhere or a message had a wrong size.
   void finish();
+  std::size_t memoryBytes() const;  ///< on this side of MPI
   /// Takes part in this exchange without values, so that no other rank hangs. Instead of startReceives; needs no bind.
   void abandon();
 

@@ -280,6 +280,17 @@ void NodeMailbox::connectRelayed(const ExchangePlan& plan, int firstTag) {
   waitForAll(requests);
 }
 
+std::size_t NodeMailbox::memoryBytes() const {
+  std::size_t bytes = numSignals_ * sizeof(MailSignal);
+  for (const Direction d : {forward, reverse}) {
+    bytes += (sends_[d].size() + receives_[d].size()) * sizeof(Slot);
+  }
+  for (const std::vector<int>& list : positions_) {
+    bytes += list.size() * sizeof(int);
+  }
+  return bytes;
+}
+
 void NodeMailbox::publish(const Slot& slot, std::uint64_t exchange, int bytesPerValue) const {
   slot.signal->bytesPerValue = bytesPerValue;
   memory_->sync(slot.window);

@@ -120,6 +120,9 @@ class NodeMailbox {
   const std::vector<Slot>& sends(Direction d) const { return sends_[d]; }
   const std::vector<Slot>& receives(Direction d) const { return receives_[d]; }
 
+  /// Without the two buffers.
+  std::size_t memoryBytes() const;
+
   void publish(const Slot& slot, std::uint64_t exchange, int bytesPerValue) const;
   /// \return whether the sender of `slot` has published this exchange; then its memory may be read.
   bool arrived(const Slot& slot, std::uint64_t exchange) const;

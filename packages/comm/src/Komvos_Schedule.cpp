@@ -191,4 +191,11 @@ Schedule reverseSchedule(const ExchangePlan& plan) {
   return schedule;
 }
 
+void Schedule::dropLists() { initial = forward = finalOnNode = finalRest = copiedOnNode = copiedRest = GatherList(); }
+
+std::size_t Schedule::memoryBytes() const {
+  return (sends.size() + receives.size()) * sizeof(Message) + onNodeReceive.size() / 8 +
+         (dependentOffset.size() + dependents.size() + forwardOffset.size() + scatterTargets.size()) * sizeof(int);
+}
+
 }  // namespace Komvos::Impl

@@ -45,6 +45,10 @@ struct Schedule {
   GatherList copiedRest;           ///< finalRest likewise
   std::vector<int> scatterTargets;
   std::vector<bool> onNodeReceive;  ///< receives that `finalOnNode` reads
+
+  /// Frees the GatherLists: they have been copied to where they are used.
+  void dropLists();
+  std::size_t memoryBytes() const;  ///< without the GatherLists
 };
 
 /// \param canScatter receives whose values this process copies itself, so that it can put them anywhere; none if empty

@@ -562,6 +562,25 @@ TEST_P(ExchangeTest, SharesMemoryWhereItWasAskedTo) {
   EXPECT_EQ(GetParam().onNode, exchange.onNodeHops());  // the tests run on one machine
 }
 
+TEST_P(ExchangeTest, SaysWhatItHolds) {
+  const Halo halo = denseHalo(2);
+  Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
+  const std::size_t values = halo.plan->sendLength() + halo.plan->receiveLength();
+  const std::size_t room = GetParam().onNode == OnNodeHops::messages ? 1 : GetParam().columns;
+  const std::size_t before = exchange.memoryBytes();
+  EXPECT_GE(before, halo.plan->memoryBytes() + room * values * sizeof(double));
+  checkForward(halo, exchange, 1, 1);
+  const std::size_t forward = exchange.memoryBytes();
+  EXPECT_GE(forward, before + values * sizeof(int)) << "at least an index for each value it packs and unpacks";
+  checkReverse(halo, exchange, 1);
+  EXPECT_GT(exchange.memoryBytes(), forward);
+  checkForward(halo, exchange, 7, 1);  // needs more room than was asked for
+  const std::size_t wide = exchange.memoryBytes();
+  EXPECT_GE(wide, halo.plan->memoryBytes() + 7 * values * sizeof(double));
+  checkForward(halo, exchange, 7, 1);
+  EXPECT_EQ(exchange.memoryBytes(), wide);
+}
+
 TEST_P(ExchangeTest, ManyOnOneCommunicatorComeAndGo) {
   const Halo halo = denseHalo(3, 1);
   std::vector<std::unique_ptr<Exchange<double, Device>>> live(7);
