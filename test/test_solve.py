@@ -694,8 +694,8 @@ class Report(ProgramTest):
         "true_residual": float, "belos_residual": float, "belos_converged": bool, "converged": bool,
         "relative_error": SECONDS, "read_seconds": float, "setup_seconds": float, "solve_seconds": float, "halos": list,
     }
-    HALO = {"name": str, "used": bool, "route": str, "pairing": str, "neighbours_max": int, "standard": TRAFFIC, "chosen": TRAFFIC,
-            "standard_seconds": SECONDS, "chosen_seconds": SECONDS, "setup_seconds": float, "on_node": str,
+    HALO = {"name": str, "used": bool, "route": str, "pairing": str, "neighbours_max": int, "standard": TRAFFIC,
+            "chosen": TRAFFIC, "standard_seconds": SECONDS, "chosen_seconds": SECONDS, "setup_seconds": float, "on_node": str,
             "candidates": list}
     CANDIDATE = {"route": str, "on_node": str, "modelled_seconds": SECONDS, "measured_seconds": SECONDS,
                  "traffic": TRAFFIC, "not_chosen_because": str}

@@ -73,7 +73,7 @@ void requireSize(const char* what, const NodeTopology& topology, int numRanks) {
 }
 
 /// A wish that decisions cannot follow; empty if there is none.
-std::string decidesSomething(const ExchangeOptions& options) {
+std::string wishBesideDecisions(const ExchangeOptions& options) {
   return options.route.value_or(RouteChoice::automatic) != RouteChoice::automatic ? "route " + toString(*options.route)
          : options.pairing ? "pairing " + toString(*options.pairing)
          : options.onNode  ? "on-node hops by " + toString(*options.onNode)
@@ -98,7 +98,7 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
     if (!wishes.onNode && settings.onNode) {
       wishes.onNode = parseOnNodeWish(*settings.onNode);
     }
-    if (const std::string wish = decidesSomething(options); options.decisions && !wish.empty()) {
+    if (const std::string wish = wishBesideDecisions(options); options.decisions && !wish.empty()) {
       throw BadInput("options of a halo: " + wish + " and decisions in " + options.decisions->name() +
                      "; only one of them can be followed");
     }
