@@ -224,14 +224,12 @@ nlohmann::ordered_json toJson(const RouteResult& r) {
 RouteResult count(const VirtualCluster& cluster, const std::string& name, int stages,
                   const std::function<void(const Visit&)>& visitAll) {
   TrafficCounter counter(cluster.topology());
-  ModelAccumulator sending(cluster.machine(), cluster.topology(), stages);
-  ModelAccumulator receiving(cluster.machine(), cluster.topology(), stages);
+  ModelAccumulator model(cluster.machine(), cluster.topology(), stages);
   visitAll([&](const VirtualMessage& m) {
     counter.add(m);
-    sending.add(m.stage, m.from, m.to, 8 * m.values);
-    receiving.add(m.stage, m.to, m.from, 8 * m.values);
+    model.add(m.stage, m.from, m.to, 8 * m.values);
   });
-  return {name, counter.sent(), counter.received(), slowestTime(sending, receiving), {}};
+  return {name, counter.sent(), counter.received(), model.time(), {}};
 }
 
 /// What a halo costs, and the least that a replay by SimGrid can take.

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <optional>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_HostNames.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_MachineFit.hpp"
 #include "Komvos_NodeTopology.hpp"
@@ -99,25 +99,6 @@ std::string hostName() {
   return std::string(name, static_cast<std::size_t>(length));
 }
 
-std::string processorName() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("model name", 0) == 0) {
-      return line.substr(line.find(':') + 2);
-    }
-  }
-  return "unknown processor";
-}
-
-/// "Open MPI v4.1.4", without what else some libraries say of themselves.
-std::string mpiName() {
-  char text[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  mpiCheck(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
-  const std::string name(text, static_cast<std::size_t>(length));
-  return name.substr(0, name.find_first_of(",\n"));
-}
-
 std::string today() {
   const std::time_t now = std::time(nullptr);
   char text[16];
@@ -201,7 +182,8 @@ int runCalibrate(const CalibrateOptions& options) {
   std::vector<MeasuredSeries> measured = measure(runs, options, showProgress);
   onRankZero(world, [&] {
     const MachineModel machine =
-        fit(std::move(measured), options, processorName() + ", " + topology.describe() + ", " + mpiName());
+        fit(std::move(measured), options,
+            Komvos::Impl::processorName() + ", " + topology.describe() + ", " + Komvos::Impl::mpiLibraryName());
     OutputFile file(options.outputFile);
     file.stream() << machineToJson(machine);
     file.commit();

@@ -47,16 +47,6 @@ class PassingFolder {
 
 }  // namespace
 
-double slowestTime(const ModelAccumulator& sending, const ModelAccumulator& receiving) {
-  const std::vector<double> send = sending.stageTimes();
-  const std::vector<double> receive = receiving.stageTimes();
-  double time = 0;
-  for (std::size_t stage = 0; stage < send.size(); ++stage) {
-    time += std::max(send[stage], receive[stage]);
-  }
-  return time;
-}
-
 VirtualCluster::VirtualCluster(const ClusterOptions& options)
     : options_(options),
       topology_(NodeTopology::parse(options.ranksPerNode, options.ranks)),
@@ -105,18 +95,16 @@ std::vector<RouteResult> VirtualCluster::compare(const VirtualHalo& halo, const 
 RouteResult VirtualCluster::follow(const VirtualHalo& halo, const Route& route, const std::string& label,
                                    const Progress& progress) const {
   TrafficCounter counter(topology_);
-  ModelAccumulator sending(machine_, topology_, route.numStages());
-  ModelAccumulator receiving(machine_, topology_, route.numStages());
+  ModelAccumulator model(machine_, topology_, route.numStages());
   std::vector<VirtualMessage> messages;
   visitMessages(halo, route, [&](const VirtualMessage& message) {
     counter.add(message);
-    sending.add(message.stage, message.from, message.to, message.values * valueBytes);
-    receiving.add(message.stage, message.to, message.from, message.values * valueBytes);
+    model.add(message.stage, message.from, message.to, message.values * valueBytes);
     if (!networks_.empty()) {
       messages.push_back(message);
     }
   });
-  RouteResult result{route.name(), counter.sent(), counter.received(), slowestTime(sending, receiving), {}};
+  RouteResult result{route.name(), counter.sent(), counter.received(), model.time(), {}};
   if (!messages.empty()) {
     simulate(messages, label, progress, result);
   }

@@ -34,14 +34,9 @@ struct RouteResult {
   std::string route;
   Traffic sent;
   Traffic received;
-  double modelledSeconds = 0;                      ///< slowestTime
+  double modelledSeconds = 0;                      ///< as ModelAccumulator
   std::map<std::string, double> simulatedSeconds;  ///< by kind of network
 };
-
-/// Seconds of an exchange, where a stage lasts as long as the rank that is busiest sending, or receiving. The model of
-/// the paper counts what a rank sends, which would give a gather to one rank for nothing. \param receiving has senders
-/// and receivers swapped
-double slowestTime(const ModelAccumulator& sending, const ModelAccumulator& receiving);
 
 class VirtualCluster {
  public:

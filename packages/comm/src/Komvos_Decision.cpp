@@ -9,6 +9,7 @@
 
 #include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_HostNames.hpp"
 
 namespace Komvos {
 
@@ -39,22 +40,8 @@ std::uint64_t fromHex(const std::string& text) {
   return std::stoull(text, nullptr, 16);
 }
 
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("model name", 0) == 0) {
-      return line.substr(line.find(':') + 2);
-    }
-  }
-  return "unknown processor";
-}
-
 std::string machineOf(MPI_Comm comm) {
-  char library[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length = 0;
-  mpiCheck(MPI_Get_library_version(library, &length), "MPI_Get_library_version");
-  const std::string version(library, static_cast<std::size_t>(length));
-  return Impl::broadcast(comm, processor() + ", " + version.substr(0, version.find_first_of(",\n")));
+  return Impl::broadcast(comm, Impl::processorName() + ", " + Impl::mpiLibraryName());
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "Komvos_Error.hpp"
@@ -222,17 +223,14 @@ class Planner {
     return candidates_.back();
   }
 
-  /// Of one exchange, where a stage lasts as long as the rank that is busiest sending, or receiving. The first rank of
-  /// each node learns what its ranks send and receive, for by (10) they share the rate of their node.
+  /// Of one exchange. The first rank of each node learns what its ranks send and receive, for by (10) they share the
+  /// rate of their node.
   double modelledSeconds(const ExchangePlan& plan) {
     static_assert(sizeof(StageLoad) % sizeof(int) == 0);
-    const int numStages = plan.numStages;
-    std::vector<StageLoad> mine;  // of all stages what is sent, then what is received
+    std::vector<StageLoad> mine;
     std::string error;
     try {
-      mine = sendLoads(*wishes_.machine, plan, sizeof(double));
-      const std::vector<StageLoad> received = receiveLoads(*wishes_.machine, plan, sizeof(double));
-      mine.insert(mine.end(), received.begin(), received.end());
+      mine = stageLoads(*wishes_.machine, plan, sizeof(double));
     } catch (const BadInput& thrown) {  // a rank without messages off its node does not miss those parameters
       error = thrown.what();
     }
@@ -250,16 +248,12 @@ class Planner {
       ofThisNode.emplace_back(mine.size());
       std::memcpy(static_cast<void*>(ofThisNode.back().data()), packet.data.data(), bytes);
     }
-    std::vector<double> seconds(2 * numStages);
+    std::vector<double> seconds(plan.numStages);
     if (plan.rank == leader) {
       seconds = stageTimesOnNode(*wishes_.machine, ofThisNode);
     }
-    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), 2 * numStages, MPI_DOUBLE, MPI_MAX, comm_), "MPI_Allreduce");
-    double sum = 0;
-    for (int stage = 0; stage < numStages; ++stage) {
-      sum += std::max(seconds[stage], seconds[numStages + stage]);
-    }
-    return sum;
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), plan.numStages, MPI_DOUBLE, MPI_MAX, comm_), "MPI_Allreduce");
+    return std::accumulate(seconds.begin(), seconds.end(), 0.0);
   }
 
   void addWishedRoute() {

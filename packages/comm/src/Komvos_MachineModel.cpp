@@ -10,14 +10,14 @@ namespace Komvos {
 
 namespace {
 
-/// What the ranks of a node send off it in one stage by one protocol.
+/// What the ranks of a node send off it, or receive from elsewhere, in one stage by one protocol.
 struct NodeLoad {
-  int senders = 0;
+  int ranks = 0;
   long bytes = 0;
 };
 using NodeLoads = std::array<NodeLoad, numProtocols>;
 
-double onNodeTime(const OnNodeModel& model, const StageLoad& load) {
+double onNodeTime(const OnNodeModel& model, const MessageLoad& load) {
   double time = 0;
   for (int p = 0; p < numProtocols; ++p) {
     const Load& l = load.onNode[p];
@@ -26,22 +26,38 @@ double onNodeTime(const OnNodeModel& model, const StageLoad& load) {
   return time;
 }
 
-/// \param node for each protocol, all senders of the node and their bytes, this rank's included
-double offNodeTime(const OffNodeModel& model, const StageLoad& load, const NodeLoads& node) {
+/// \param node of all ranks of the node, this one included
+double offNodeTime(const OffNodeModel& model, const MessageLoad& load, const NodeLoads& node) {
   double time = 0;
   for (int p = 0; p < numProtocols; ++p) {
     const Load& l = load.offNode[p];
     if (l.messages > 0) {
       const OffNodeModel::Parameters& parameters = model.parameters[p];
-      const double together = node[p].bytes / model.jointRate(static_cast<Protocol>(p), node[p].senders);
+      const double together = node[p].bytes / model.jointRate(static_cast<Protocol>(p), node[p].ranks);
       time += l.messages * parameters.latency + std::max(l.bytes / parameters.rate, together);
     }
   }
   return time;
 }
 
-double timeOf(const MachineModel& machine, const StageLoad& load, const NodeLoads& node) {
-  return onNodeTime(machine.onNode, load) + (machine.offNode ? offNodeTime(*machine.offNode, load, node) : 0.0);
+/// Of the slowest rank of a node. \param oneWay all that a rank sends in a stage, or all that it receives
+double slowestTime(const MachineModel& machine, const std::vector<std::vector<StageLoad>>& loads, std::size_t stage,
+                   MessageLoad StageLoad::*oneWay) {
+  NodeLoads node;
+  for (const std::vector<StageLoad>& rank : loads) {
+    for (int p = 0; p < numProtocols; ++p) {
+      const Load& load = (rank[stage].*oneWay).offNode[p];
+      node[p].ranks += load.messages > 0;
+      node[p].bytes += load.bytes;
+    }
+  }
+  double slowest = 0;
+  for (const std::vector<StageLoad>& rank : loads) {
+    const MessageLoad& load = rank[stage].*oneWay;
+    const double offNode = machine.offNode ? offNodeTime(*machine.offNode, load, node) : 0.0;
+    slowest = std::max(slowest, onNodeTime(machine.onNode, load) + offNode);
+  }
+  return slowest;
 }
 
 }  // namespace
@@ -87,47 +103,30 @@ MachineModel blueWaters() {
   return machine;
 }
 
-void StageLoad::add(const MachineModel& machine, bool isOnNode, long bytes) {
+void MessageLoad::add(const MachineModel& machine, bool isOnNode, long bytes) {
   const Protocol protocol = (isOnNode ? machine.onNode.limits : machine.needOffNode().limits).of(bytes);
   Load& load = (isOnNode ? onNode : offNode)[static_cast<int>(protocol)];
   load.messages += 1;
   load.bytes += bytes;
 }
 
-namespace {
-
-std::vector<StageLoad> loadsOf(const std::vector<PlanMessage>& messages, const MachineModel& machine, int numStages,
-                               int bytesPerValue) {
-  std::vector<StageLoad> loads(numStages);
-  for (const PlanMessage& message : messages) {
-    loads[message.stage].add(machine, message.onNode, static_cast<long>(message.count) * bytesPerValue);
+std::vector<StageLoad> stageLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue) {
+  std::vector<StageLoad> loads(plan.numStages);
+  const auto bytesOf = [&](const PlanMessage& message) { return static_cast<long>(message.count) * bytesPerValue; };
+  for (const PlanMessage& message : plan.sends) {
+    loads[message.stage].sent.add(machine, message.onNode, bytesOf(message));
+  }
+  for (const PlanMessage& message : plan.receives) {
+    loads[message.stage].received.add(machine, message.onNode, bytesOf(message));
   }
   return loads;
-}
-
-}  // namespace
-
-std::vector<StageLoad> sendLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue) {
-  return loadsOf(plan.sends, machine, plan.numStages, bytesPerValue);
-}
-
-std::vector<StageLoad> receiveLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue) {
-  return loadsOf(plan.receives, machine, plan.numStages, bytesPerValue);
 }
 
 std::vector<double> stageTimesOnNode(const MachineModel& machine, const std::vector<std::vector<StageLoad>>& loads) {
   std::vector<double> times(loads.empty() ? 0 : loads.front().size());
   for (std::size_t stage = 0; stage < times.size(); ++stage) {
-    NodeLoads node;
-    for (const std::vector<StageLoad>& rank : loads) {
-      for (int p = 0; p < numProtocols; ++p) {
-        node[p].senders += rank[stage].offNode[p].messages > 0;
-        node[p].bytes += rank[stage].offNode[p].bytes;
-      }
-    }
-    for (const std::vector<StageLoad>& rank : loads) {
-      times[stage] = std::max(times[stage], timeOf(machine, rank[stage], node));
-    }
+    times[stage] = std::max(slowestTime(machine, loads, stage, &StageLoad::sent),
+                            slowestTime(machine, loads, stage, &StageLoad::received));
   }
   return times;
 }
@@ -139,7 +138,9 @@ ModelAccumulator::ModelAccumulator(MachineModel machine, NodeTopology topology, 
       loads_(topology_.numRanks(), std::vector<StageLoad>(numStages)) {}
 
 void ModelAccumulator::add(int stage, int from, int to, long bytes) {
-  loads_.at(from).at(stage).add(machine_, topology_.sameNode(from, to), bytes);
+  const bool onNode = topology_.sameNode(from, to);
+  loads_.at(from).at(stage).sent.add(machine_, onNode, bytes);
+  loads_.at(to).at(stage).received.add(machine_, onNode, bytes);
 }
 
 std::vector<double> ModelAccumulator::stageTimes() const {

@@ -100,8 +100,8 @@ struct Load {
   long bytes = 0;
 };
 
-/// What one rank sends in one stage of an exchange, by Protocol.
-struct StageLoad {
+/// Messages of one rank in one stage of an exchange, all sent or all received, by Protocol.
+struct MessageLoad {
   std::array<Load, numProtocols> onNode;
   std::array<Load, numProtocols> offNode;
 
@@ -109,26 +109,32 @@ struct StageLoad {
   void add(const MachineModel& machine, bool isOnNode, long bytes);
 };
 
-/// What the rank of `plan` sends, and what it receives. \return one load for each stage
-/// \throws BadInput as StageLoad::add
-std::vector<StageLoad> sendLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue);
-std::vector<StageLoad> receiveLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue);
+/// What one rank sends and receives in one stage of an exchange.
+struct StageLoad {
+  MessageLoad sent;
+  MessageLoad received;
+};
+
+/// What the rank of `plan` has to do. \return one load for each stage
+/// \throws BadInput as MessageLoad::add
+std::vector<StageLoad> stageLoads(const MachineModel& machine, const ExchangePlan& plan, int bytesPerValue);
 
 /// Seconds of each stage on one node, the maximum over its ranks, by the model of ModelAccumulator.
-/// \param loads sendLoads of all ranks of the node, each of as many stages
+/// \param loads stageLoads of all ranks of the node, each of as many stages
 std::vector<double> stageTimesOnNode(const MachineModel& machine, const std::vector<std::vector<StageLoad>>& loads);
 
-/// Models an exchange from its messages, in any order, without plans: 100 bytes for each rank and stage.
+/// Models an exchange from its messages, in any order, without plans: 200 bytes for each rank and stage.
 ///
 /// The paper models single messages only. Here a rank's messages of a stage follow one another: their times by (12)
 /// and (10) are added, where ppn s in (10) is what all ranks of the node send off it in this stage by this protocol,
-/// and ppn is the number of these ranks; no rank is faster than (11) allows. A stage lasts as long as its slowest rank,
-/// and the stages follow one another.
+/// and ppn is the number of these ranks; no rank is faster than (11) allows. What a rank receives is counted in the
+/// same way, which the paper leaves out: without it a gather to one rank would cost nothing there. A stage lasts as
+/// long as the rank that is busiest sending, or receiving, and the stages follow one another.
 class ModelAccumulator {
  public:
   ModelAccumulator(MachineModel machine, NodeTopology topology, int numStages);
 
-  /// \throws BadInput as StageLoad::add
+  /// \throws BadInput as MessageLoad::add
   void add(int stage, int from, int to, long bytes);
 
   /// Seconds of each stage: the maximum over ranks.
@@ -143,7 +149,7 @@ class ModelAccumulator {
   std::vector<std::vector<StageLoad>> loads_;  // by rank, then stage
 };
 
-/// The model of ModelAccumulator for plans of all ranks. \throws BadInput as StageLoad::add
+/// The model of ModelAccumulator for plans of all ranks. \throws BadInput as MessageLoad::add
 double modelledExchangeTime(const MachineModel& machine, const std::vector<ExchangePlan>& plans,
                             const NodeTopology& topology, int bytesPerValue);
 

@@ -122,21 +122,24 @@ TEST(ExchangeModel, TheStandardExchangeOfExample21IsAsByHand) {
   Komvos::StandardRoute route;
   const std::vector<ExchangePlan> plans = plansOf(route, topology, example21());
   EXPECT_NEAR(12e-6 + 32 / 6.12e8, Komvos::modelledExchangeTime(blueWaters(), plans, topology, 8), 1e-18);
-  // Rank 2: to 3 on its node, to 4 off it; its node sends as much again.
   const auto timeOf = [&](int rank, int other) {
-    return Komvos::stageTimesOnNode(blueWaters(), {Komvos::sendLoads(blueWaters(), plans[rank], 8),
-                                                   Komvos::sendLoads(blueWaters(), plans[other], 8)})
+    return Komvos::stageTimesOnNode(blueWaters(), {Komvos::stageLoads(blueWaters(), plans[rank], 8),
+                                                   Komvos::stageLoads(blueWaters(), plans[other], 8)})
         .front();
   };
-  EXPECT_NEAR(1.3e-6 + 8 / 4.2e8 + 4e-6 + 16 / 6.12e8, timeOf(2, 3), 1e-18);
   EXPECT_NEAR(12e-6 + 32 / 6.12e8, timeOf(1, 0), 1e-18);
+  // Rank 3 receives from 2 on its node, and from 0 and 1 off it, where rank 2 receives nothing.
+  EXPECT_NEAR(1.3e-6 + 8 / 4.2e8 + 8e-6 + 16 / 6.3e8, timeOf(2, 3), 1e-18);
+  // Rank 4 receives from 0 and 2, rank 5 from 0.
+  EXPECT_NEAR(8e-6 + 24 / 6.12e8, timeOf(4, 5), 1e-18);
 }
 
 TEST(ExchangeModel, LoadsOfARankAreItsMessagesByStagePlaceAndProtocol) {
   ExchangePlan plan;
   plan.numStages = 2;
   plan.sends = {{1, 0, 0, 64, true}, {2, 0, 64, 65, false}, {3, 0, 129, 10, false}, {2, 1, 139, 2000, false}};
-  const std::vector<Komvos::StageLoad> loads = Komvos::sendLoads(blueWaters(), plan, 8);
+  plan.receives = {{1, 0, 0, 3, true}, {3, 1, 3, 64, false}, {2, 1, 67, 1, false}};
+  const std::vector<Komvos::StageLoad> loads = Komvos::stageLoads(blueWaters(), plan, 8);
   const auto text = [](const std::array<Komvos::Load, 3>& by) {
     std::string all;
     for (const Komvos::Load& load : by) {
@@ -145,10 +148,14 @@ TEST(ExchangeModel, LoadsOfARankAreItsMessagesByStagePlaceAndProtocol) {
     return all;
   };
   ASSERT_EQ(2u, loads.size());
-  EXPECT_EQ("1x512 0x0 0x0 ", text(loads[0].onNode));
-  EXPECT_EQ("1x80 1x520 0x0 ", text(loads[0].offNode));
-  EXPECT_EQ("0x0 0x0 0x0 ", text(loads[1].onNode));
-  EXPECT_EQ("0x0 0x0 1x16000 ", text(loads[1].offNode));
+  EXPECT_EQ("1x512 0x0 0x0 ", text(loads[0].sent.onNode));
+  EXPECT_EQ("1x80 1x520 0x0 ", text(loads[0].sent.offNode));
+  EXPECT_EQ("0x0 0x0 0x0 ", text(loads[1].sent.onNode));
+  EXPECT_EQ("0x0 0x0 1x16000 ", text(loads[1].sent.offNode));
+  EXPECT_EQ("1x24 0x0 0x0 ", text(loads[0].received.onNode));
+  EXPECT_EQ("0x0 0x0 0x0 ", text(loads[0].received.offNode));
+  EXPECT_EQ("0x0 0x0 0x0 ", text(loads[1].received.onNode));
+  EXPECT_EQ("2x520 0x0 0x0 ", text(loads[1].received.offNode));
 }
 
 TEST(ExchangeModel, EqualSendersOfANodeTakeTheTimeOfEquation10) {
@@ -161,6 +168,19 @@ TEST(ExchangeModel, EqualSendersOfANodeTakeTheTimeOfEquation10) {
     EXPECT_DOUBLE_EQ(blueWaters().needOffNode().time(bytes, 16), model.time());
     EXPECT_DOUBLE_EQ(0, model.stageTimes()[0]);
   }
+}
+
+TEST(ExchangeModel, AGatherTakesAsLongAsTheRankThatReceivesAll) {
+  // Ranks 2 to 7, of other nodes, send rank 0 a value each: one message to each sender, six to the receiver, which is
+  // the only one of its node.
+  const NodeTopology topology = NodeTopology::uniform(8, 2);
+  Komvos::ModelAccumulator gather(blueWaters(), topology, 1), scatter(blueWaters(), topology, 1);
+  for (int rank = 2; rank < 8; ++rank) {
+    gather.add(0, rank, 0, 8);
+    scatter.add(0, 0, rank, 8);
+  }
+  EXPECT_NEAR(6 * 4e-6 + 48 / 6.3e8, gather.time(), 1e-18);
+  EXPECT_DOUBLE_EQ(gather.time(), scatter.time());
 }
 
 TEST(ExchangeModel, ARankThatSendsMoreThanItsNeighboursIsNoFasterThanAlone) {
@@ -176,41 +196,39 @@ TEST(ExchangeModel, ARankThatSendsMoreThanItsNeighboursIsNoFasterThanAlone) {
 /// The model written as one reads it, message by message.
 double plainTime(const MachineModel& machine, const std::vector<ExchangePlan>& plans, const NodeTopology& topology,
                  int bytesPerValue) {
-  std::map<std::tuple<int, int, int>, long> ofRank;            // stage, rank, protocol -> bytes off node
-  std::map<std::tuple<int, int, int>, long> ofNode;            // stage, node, protocol
-  std::map<std::tuple<int, int, int>, std::set<int>> senders;  // stage, node, protocol
-  std::map<std::pair<int, int>, double> times;                 // stage, rank
-  const auto eachSend = [&](const auto& work) {
+  std::map<int, double> slowest;  // stage
+  for (const auto oneWay : {&ExchangePlan::sends, &ExchangePlan::receives}) {
+    std::map<std::tuple<int, int, int>, long> ofRank;         // stage, rank, protocol -> bytes off node
+    std::map<std::tuple<int, int, int>, long> ofNode;         // stage, node, protocol
+    std::map<std::tuple<int, int, int>, std::set<int>> busy;  // stage, node, protocol
+    std::map<std::pair<int, int>, double> times;              // stage, rank
     for (const ExchangePlan& plan : plans) {
-      for (const PlanMessage& send : plan.sends) {
-        work(plan.rank, send, static_cast<long>(send.count) * bytesPerValue);
+      for (const PlanMessage& message : plan.*oneWay) {
+        const long bytes = static_cast<long>(message.count) * bytesPerValue;
+        double& time = times[{message.stage, plan.rank}];
+        if (topology.sameNode(plan.rank, message.peer)) {
+          time += machine.onNode.time(bytes);
+          continue;
+        }
+        const Protocol protocol = machine.offNode->limits.of(bytes);
+        const int node = topology.nodeOf(plan.rank);
+        time += machine.offNode->of(protocol).latency;
+        ofRank[{message.stage, plan.rank, static_cast<int>(protocol)}] += bytes;
+        ofNode[{message.stage, node, static_cast<int>(protocol)}] += bytes;
+        busy[{message.stage, node, static_cast<int>(protocol)}].insert(plan.rank);
       }
     }
-  };
-  eachSend([&](int rank, const PlanMessage& send, long bytes) {
-    double& time = times[{send.stage, rank}];
-    if (topology.sameNode(rank, send.peer)) {
-      time += machine.onNode.time(bytes);
-      return;
+    for (const auto& [key, bytes] : ofRank) {
+      const auto& [stage, rank, p] = key;
+      const std::tuple<int, int, int> node{stage, topology.nodeOf(rank), p};
+      const Protocol protocol = static_cast<Protocol>(p);
+      times[{stage, rank}] +=
+          std::max(bytes / machine.offNode->of(protocol).rate,
+                   ofNode[node] / machine.offNode->jointRate(protocol, static_cast<int>(busy[node].size())));
     }
-    const Protocol protocol = machine.offNode->limits.of(bytes);
-    const int node = topology.nodeOf(rank);
-    time += machine.offNode->of(protocol).latency;
-    ofRank[{send.stage, rank, static_cast<int>(protocol)}] += bytes;
-    ofNode[{send.stage, node, static_cast<int>(protocol)}] += bytes;
-    senders[{send.stage, node, static_cast<int>(protocol)}].insert(rank);
-  });
-  for (const auto& [key, bytes] : ofRank) {
-    const auto& [stage, rank, p] = key;
-    const std::tuple<int, int, int> node{stage, topology.nodeOf(rank), p};
-    const Protocol protocol = static_cast<Protocol>(p);
-    times[{stage, rank}] +=
-        std::max(bytes / machine.offNode->of(protocol).rate,
-                 ofNode[node] / machine.offNode->jointRate(protocol, static_cast<int>(senders[node].size())));
-  }
-  std::map<int, double> slowest;
-  for (const auto& [key, time] : times) {
-    slowest[key.first] = std::max(slowest[key.first], time);
+    for (const auto& [key, time] : times) {
+      slowest[key.first] = std::max(slowest[key.first], time);
+    }
   }
   double sum = 0;
   for (const auto& [stage, time] : slowest) {

@@ -248,21 +248,8 @@ double modelledByAllRanks(const Komvos::MachineModel& machine, const RouteChoice
   }
   Komvos::InMemoryTransport transport(topology.numRanks());
   const auto route = makeRoute(choice, topology, Pairing::byVolume, &sockets);
-  const std::vector<ExchangePlan> plans = buildPlans(transport, topology, *route, patterns);
-  const int numStages = plans.front().numStages;
-  Komvos::ModelAccumulator sending(machine, topology, numStages);
-  Komvos::ModelAccumulator receiving(machine, topology, numStages);
-  for (const ExchangePlan& plan : plans) {
-    for (const PlanMessage& m : plan.sends) {
-      sending.add(m.stage, plan.rank, m.peer, 8L * m.count);
-      receiving.add(m.stage, m.peer, plan.rank, 8L * m.count);
-    }
-  }
-  double sum = 0;
-  for (int stage = 0; stage < numStages; ++stage) {
-    sum += std::max(sending.stageTimes()[stage], receiving.stageTimes()[stage]);
-  }
-  return sum;
+  return Komvos::modelledExchangeTime(machine, buildPlans(transport, topology, *route, patterns), topology,
+                                      sizeof(double));
 }
 
 TEST(Tuner, ModelsAnExchangeAsIfItKnewTheMessagesOfAllRanks) {
