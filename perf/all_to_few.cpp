@@ -83,11 +83,11 @@ int main(int argc, char** argv) {
   options.ranksPerNode = "20";
   int rows = 4000;
   std::vector<int> roots{1, 5, 28};
-  app.add_option("--ranks", options.ranks, "virtual ranks (27000)");
+  app.add_option("--ranks", options.ranks, "virtual ranks (27000)")->check(CLI::PositiveNumber);
   app.add_option("--ranks-per-node", options.ranksPerNode, "(20)");
   app.add_option("--ranks-per-socket", options.ranksPerSocket, "consecutive ranks, for the route sockets");
-  app.add_option("--rows", rows, "rows of the level (4000)");
-  app.add_option("--roots", roots, "numbers of ranks to gather on (1 5 28)");
+  app.add_option("--rows", rows, "rows of the level (4000)")->check(CLI::PositiveNumber);
+  app.add_option("--roots", roots, "numbers of ranks to gather on (1 5 28)")->check(CLI::PositiveNumber);
   app.add_option("--routes", options.routes, "standard first")->required();
   app.add_option("--simgrid", options.platforms, "torus, fat-tree");
   CLI11_PARSE(app, argc, argv);

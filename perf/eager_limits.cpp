@@ -18,6 +18,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -116,6 +117,13 @@ int main(int argc, char** argv) {
   app.add_option("--json", json, "file for the results, - for standard output")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
 
+  if (size < 2 || static_cast<long>(count) * (size - 1) > std::numeric_limits<int>::max()) {
+    if (rank == 0) {
+      std::fprintf(stderr, "%d ranks, %d values for each other: at least 2 ranks, fewer than 2^31 values on each\n",
+                   size, count);
+    }
+    return 1;
+  }
   const auto shared = Komvos::Impl::PrivateComm::of(comm);
   Komvos::MpiTransport transport(shared);
   const auto topology = Komvos::NodeTopology::detect(comm);
@@ -190,6 +198,7 @@ int main(int argc, char** argv) {
       }
     }
   }
+  bool written = true;
   if (rank == 0) {
     Json report{{"benchmark", "eager limits"},
                 {"eager_limit", limit},
@@ -210,8 +219,13 @@ int main(int argc, char** argv) {
     if (json == "-") {
       std::cout << report.dump(1) << std::endl;
     } else {
-      std::ofstream(json, std::ios::app) << report.dump() << "\n";
+      std::ofstream file(json, std::ios::app);
+      file << report.dump() << "\n" << std::flush;
+      written = file.good();
+    }
+    if (!written) {
+      std::fprintf(stderr, "cannot write %s\n", json.c_str());
     }
   }
-  return 0;
+  return written ? 0 : 1;
 }

@@ -1,4 +1,6 @@
 // How do the messages of random matrices grow with the ranks, up to more entries than fit into memory?
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -10,6 +12,7 @@
 #include <tuple>
 
 #include "Komvos_Error.hpp"
+#include "commit.hpp"
 #include "text_format.hpp"
 #include "virtual_cluster.hpp"
 
@@ -296,12 +299,15 @@ void compare(const RouteResult& a, const RouteResult& b) {
   }
 }
 
-void run(const ClusterOptions& options, const RandomMatrix& matrix, bool stored,
+double cpuSeconds(int who) {
+  rusage used{};
+  getrusage(who, &used);
+  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         1e-6 * static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+void run(const ClusterOptions& options, int ppn, const RandomMatrix& matrix, bool stored,
          const std::vector<std::string>& simulated) {
-  const int ppn = std::stoi(options.ranksPerNode);
-  if (matrix.ranks % ppn != 0 || matrix.rowsPerRank < 1 || matrix.rows() >= INT32_MAX) {
-    throw BadInput("ranks must fill the nodes and rows must fill the ranks, fewer than 2^31");
-  }
   const VirtualCluster cluster(options);
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Streamed> results = StreamedRoutes(cluster, matrix, ppn, simulated).results();
@@ -312,10 +318,15 @@ void run(const ClusterOptions& options, const RandomMatrix& matrix, bool stored,
     compare(results[0].result, all[0]);
     compare(results[1].result, all[1]);
   }
-  nlohmann::ordered_json json{{"ranks", matrix.ranks}, {"ranks_per_node", ppn},
-                              {"rows", matrix.rows()}, {"entries", matrix.entries},
-                              {"seed", matrix.seed},   {"machine", cluster.machine().name},
-                              {"stored", stored},      {"routes", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json{{"commit", KOMVOS_COMMIT},
+                              {"ranks", matrix.ranks},
+                              {"ranks_per_node", ppn},
+                              {"rows", matrix.rows()},
+                              {"entries", matrix.entries},
+                              {"seed", matrix.seed},
+                              {"machine", cluster.machine().name},
+                              {"stored", stored},
+                              {"routes", nlohmann::ordered_json::array()}};
   for (const Streamed& route : results) {
     json["routes"].push_back(toJson(route.result));
     if (!options.platforms.empty()) {
@@ -326,6 +337,7 @@ void run(const ClusterOptions& options, const RandomMatrix& matrix, bool stored,
     json["networks"].push_back(network.describe());
   }
   json["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  json["cpu_seconds"] = cpuSeconds(RUSAGE_SELF) + cpuSeconds(RUSAGE_CHILDREN);
   std::cout << json.dump() << std::endl;
 }
 
@@ -334,7 +346,7 @@ void run(const ClusterOptions& options, const RandomMatrix& matrix, bool stored,
 int main(int argc, char** argv) {
   CLI::App app("Halo of a random matrix along the standard and the three-step route; one line of JSON to stdout");
   ClusterOptions options;
-  options.ranksPerNode = "16";
+  int ppn = 16;
   options.routes = {"standard", "three-step"};
   options.mostOnLink = 64;
   std::vector<std::string> simulated = options.routes;
@@ -342,23 +354,30 @@ int main(int argc, char** argv) {
   int entries = 100;
   std::uint64_t seed = 1;
   bool stored = false;
-  app.add_option("--ranks", options.ranks, "virtual ranks")->required();
-  app.add_option("--ranks-per-node", options.ranksPerNode, "(16)");
-  app.add_option("--rows", rows, "of the matrix")->required();
-  app.add_option("--entries", entries, "in each column (100)");
+  app.add_option("--ranks", options.ranks, "virtual ranks")->required()->check(CLI::PositiveNumber);
+  app.add_option("--ranks-per-node", ppn, "(16)")->check(CLI::PositiveNumber);
+  app.add_option("--rows", rows, "of the matrix")->required()->check(CLI::Range(1, INT32_MAX - 1));
+  app.add_option("--entries", entries, "in each column (100)")->check(CLI::PositiveNumber);
   app.add_option("--seed", seed, "(1)");
   app.add_flag("--stored", stored, "count from the stored matrix too, and compare");
   CLI::Option* const simgrid = app.add_option("--simgrid", options.platforms, "torus, fat-tree");
   app.add_option("--simulated", simulated, "routes that SimGrid replays (standard three-step)")
       ->check(CLI::IsMember(options.routes))
       ->needs(simgrid);
-  app.add_option("--most-on-link", options.mostOnLink, "messages that share a link at once, 0 all (64)");
-  app.add_option("--time-step", options.timeStep, "seconds within which SimGrid takes events together (1e-8)");
+  app.add_option("--most-on-link", options.mostOnLink, "messages that share a link at once, 0 all (64)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--time-step", options.timeStep, "seconds within which SimGrid takes events together (1e-8)")
+      ->check(CLI::PositiveNumber);
   app.add_option("--most-sends", options.mostSends, "sends of a rank that are under way at once, 0 all (0)")
       ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   try {
-    run(options, {options.ranks, static_cast<int>(rows / options.ranks), entries, seed}, stored, simulated);
+    if (options.ranks % ppn != 0 || rows < options.ranks) {
+      throw BadInput("ranks must fill the nodes, and rows the ranks: " + std::to_string(options.ranks) + " ranks, " +
+                     std::to_string(ppn) + " on a node, " + std::to_string(rows) + " rows");
+    }
+    options.ranksPerNode = std::to_string(ppn);
+    run(options, ppn, {options.ranks, static_cast<int>(rows / options.ranks), entries, seed}, stored, simulated);
   } catch (const Error& error) {
     std::cerr << error.what() << '\n';
     return 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "commit.hpp"
 #include "text_format.hpp"
 #include "traffic_json.hpp"
 
@@ -147,7 +148,7 @@ void writeText(std::ostream& out, const AnalyzeReport& report) {
   out << "\nmax: of the rank with most, each by itself; bytes and times of one column of doubles.\n"
          "modelled: max-rate model, a stage lasts as long as the rank that is busiest sending or receiving.\n";
   for (const std::string& network : report.networks) {
-    out << "SimGrid: " << network << ".\n";
+    out << (simulatedKinds(report).empty() ? "trace for SimGrid: " : "SimGrid: ") << network << ".\n";
   }
   if (report.hierarchy) {
     out << "Hierarchy: set up in one process, aggregates do not end where ranks do.\n";
@@ -166,10 +167,10 @@ void writeCsv(std::ostream& out, const AnalyzeReport& report) {
 }
 
 void writeJson(std::ostream& out, const AnalyzeReport& report) {
-  Json json{{"problem", report.problem},   {"ranks", report.ranks},         {"nodes", report.nodes},
-            {"topology", report.topology}, {"partition", report.partition}, {"pairing", report.pairing},
-            {"machine", report.machine},   {"hierarchy", report.hierarchy}, {"networks", report.networks},
-            {"operators", Json::array()}};
+  Json json{{"commit", KOMVOS_COMMIT},     {"problem", report.problem},   {"ranks", report.ranks},
+            {"nodes", report.nodes},       {"topology", report.topology}, {"partition", report.partition},
+            {"pairing", report.pairing},   {"machine", report.machine},   {"hierarchy", report.hierarchy},
+            {"networks", report.networks}, {"operators", Json::array()}};
   for (const OperatorResult& op : report.operators) {
     Json entry{{"level", op.level},
                {"operator", op.name},

@@ -63,6 +63,15 @@ Shape shapeOf(const SimulatedNetwork& network) {
   return {ceilDiv(network.numNodes, onLeaf), onLeaf, 1};
 }
 
+/// One word for the shell.
+std::string quoted(const std::string& text) {
+  std::string word = "'";
+  for (const char c : text) {
+    word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return word + "'";
+}
+
 void writeFile(const fs::path& path, const std::function<void(std::ostream&)>& write) {
   OutputFile file(path.string());
   write(file.stream());
@@ -129,7 +138,7 @@ std::string writeReplay(const std::string& folder, const SimulatedNetwork& netwo
   writeFile(at / "actions", [&](std::ostream& out) { trace.writeActions(out, receiveCost, network.mostSends); });
   writeFile(at / "list", [&](std::ostream& out) { out << (at / "actions").string() << '\n'; });
   const std::string command =
-      "cd '" + at.string() + "' && smpirun -quiet -platform platform.xml -hostfile hosts -np " +
+      "cd " + quoted(at.string()) + " && smpirun -quiet -platform platform.xml -hostfile hosts -np " +
       std::to_string(trace.numActive()) + " -no-privatize " + simgridOptions +
       format(" --cfg=smpi/ois:0:%g:%g", secondsPerMessage, secondsPerByte) +
       format(" --cfg=surf/precision:%.0e", network.timeStep) +

@@ -24,7 +24,7 @@ struct VirtualMessage {
 /// one copy of a value a message. Messages come by ascending sender, then receiver, then stage.
 ///
 /// A route of one stage is counted sender by sender, in memory of a few bytes a rank. Of longer routes all messages are
-/// kept until the end, 32 bytes each at most.
+/// kept until the end, 32 to 64 bytes each, and 96 while the table grows.
 /// \param route prepared for this halo, where it needs that
 /// \throws Error if the route loses a value
 void visitMessages(const VirtualHalo& halo, const Route& route,
