@@ -68,7 +68,7 @@ Json summary(const std::vector<double>& values) {
           {"upper_quartile", quantile(values, 0.75)}};
 }
 
-/// Medians of `of` / `to`, sample by sample.
+/// `of` / `to`, sample by sample.
 std::vector<double> ratios(const std::vector<double>& of, const std::vector<double>& to) {
   std::vector<double> result;
   for (std::size_t s = 0; s < of.size(); ++s) {
@@ -111,7 +111,7 @@ class HaloBench {
         addOurs(toString(route) + ", " + toString(onNode), route, onNode, false);
       }
     }
-    addOurs("auto", RouteChoice::automatic, std::nullopt, false);
+    addOurs("auto", RouteChoice::automatic, OnNodeWish::automatic, false);
   }
 
   void run(StatusLine& status) {
@@ -240,7 +240,7 @@ class HaloBench {
     }
   }
 
-  void addOurs(const std::string& name, const RouteChoice& route, std::optional<OnNodeHops> onNode, bool isBaseline) {
+  void addOurs(const std::string& name, const RouteChoice& route, const OnNodeWish& onNode, bool isBaseline) {
     ExchangeOptions options = exchange_;
     options.route = route;
     options.onNode = onNode;

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include "Komvos_Error.hpp"
 
@@ -74,11 +75,20 @@ int endTogether(MPI_Comm comm, const std::function<int()>& work) {
   MPI_Comm meeting;
   MPI_Comm_dup(comm, &meeting);
   std::string error;
+  int failure = badInput;
   try {
     const int code = work();
     MPI_Comm_free(&meeting);
     return code;
-  } catch (const std::exception& thrown) {
+  } catch (const BadInput& thrown) {
+    error = thrown.what();
+  } catch (const Error& thrown) {
+    error = thrown.what();
+    failure = internalError;
+  } catch (const std::bad_alloc&) {
+    error = "out of memory";
+    failure = internalError;
+  } catch (const std::exception& thrown) {  // Trilinos, of what it was given
     error = thrown.what();
   }
   if (!allRanksArrive(meeting)) {
@@ -90,7 +100,7 @@ int endTogether(MPI_Comm comm, const std::function<int()>& work) {
   if (rank == 0) {
     printError(error);
   }
-  return badInput;
+  return failure;
 }
 
 }  // namespace Komvos::Program

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,11 @@ int main(int argc, char** argv) {
   char** kokkosArguments = kokkos.data();
   Tpetra::ScopeGuard scope(&kokkosCount, &kokkosArguments);
   const int code = endTogether(MPI_COMM_WORLD, [&] { return run(std::move(ours)); });
+  std::cout.flush();
   std::fflush(stdout);
+  if (!std::cout || std::ferror(stdout) != 0) {
+    printError("cannot write to standard output");
+    return code != converged ? code : badInput;
+  }
   return code;
 }

@@ -20,6 +20,18 @@ namespace fs = std::filesystem;
 
 }  // namespace
 
+void OutputFile::checkWritable(const std::string& path) {
+  std::error_code ignored;
+  const auto status = fs::status(path, ignored);
+  if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status)) {
+    if (access(path.c_str(), W_OK) != 0) {  // opening would tell the reader of a pipe that it ends
+      failToWrite(path, errno);
+    }
+    return;
+  }
+  const OutputFile probe(path);
+}
+
 OutputFile::OutputFile(const std::string& path) : path_(path) {
   std::error_code error;
   const auto status = fs::status(path, error);

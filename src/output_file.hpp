@@ -21,8 +21,8 @@ class OutputFile {
   /// \throws BadInput if anything could not be written, as on a full disk
   void commit();
 
-  /// Finds out early what the constructor would find out late. \throws BadInput
-  static void checkWritable(const std::string& path) { const OutputFile probe(path); }
+  /// Finds out early what the constructor would find out late; whoever reads a pipe does not notice. \throws BadInput
+  static void checkWritable(const std::string& path);
 
  private:
   std::string path_;

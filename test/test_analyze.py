@@ -3,6 +3,7 @@
 
 test_analyze.py --program build/default/src/komvos [--mpiexec mpirun] [CLASS ...]
 """
+import concurrent.futures
 import csv
 import json
 import os
@@ -11,7 +12,7 @@ import sys
 import unittest
 import xml.etree.ElementTree
 
-from test_solve import BAD, MATRICES, ProgramTest, main, run
+from test_solve import BAD, MATRICES, OPTIONS, ProgramTest, main, run
 
 # One vector layer of 16 points between neighbours; two layers on each of 4 ranks, two ranks on a node.
 SLABS = ("--problem", "laplace3d", "--n", "4,4,8", "--ranks", 4, "--ranks-per-node", 2)
@@ -128,6 +129,19 @@ class AnalyzeOutput(AnalyzeTest):
         self.assertIn("modelled", result.err)
         self.assertEqual(run(1, "analyze", *SLABS, "--quiet").out, "")
 
+    def test_a_pipe_as_output(self):
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
+            text = pool.submit(pipe.read_text)
+            self.assertEqual(run(1, "analyze", *SLABS, "--json", pipe).code, 0)
+            self.assertEqual(json.loads(text.result(timeout=10))["ranks"], 4)
+
+    def test_a_full_device_is_an_error(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            command = [OPTIONS.program, "analyze", *map(str, SLABS), "--json", "-", "--quiet"]
+            self.check_refusal(run(1, command=command, stdout=full), ["standard output"])
+
     def test_traces(self):
         self.analyze("--problem", "laplace3d", "--n", "2,1,1", "--ranks", 2, "--ranks-per-node", 1, "--routes",
                      "standard", "--trace", self.folder / "traces")
@@ -137,6 +151,16 @@ class AnalyzeOutput(AnalyzeTest):
                          "1 init\n1 irecv 0 0 8\n1 isend 0 0 8\n1 wait 1 0 0\n1 wait 0 1 0\n1 compute 3502\n1 finalize\n")
         self.assertEqual((folder / "hosts").read_text(), "n0\nn1\n")
         self.assertIn("fat-tree", " ".join(os.listdir(folder.parent)))
+        self.assertIn("trace for SimGrid: torus", self.text)
+        self.assertNotIn("\nSimGrid: ", self.text)
+
+    def test_a_simulator_that_fails_is_no_wrong_input(self):
+        (self.folder / "smpirun").write_text("#!/bin/sh\nexit 1\n")
+        (self.folder / "smpirun").chmod(0o755)
+        command = [OPTIONS.program, "analyze", *map(str, SLABS), "--simgrid", "torus", "--trace", self.folder / "it's here"]
+        result = run(1, command=command, environment={"PATH": f"{self.folder}:{os.environ['PATH']}"})  # mpirun sets its own
+        self.assertEqual((result.code, len(result.errors)), (3, 1), result.err)
+        self.assertIn("SimGrid reported no simulated time", result.errors[0])
 
     @unittest.skipUnless(shutil.which("smpirun"), "SimGrid is not installed")
     def test_simulated_times(self):

@@ -560,6 +560,10 @@ class Tuner(ProgramTest):
             self.assertEqual(measured, {"messages", "shared-memory"} if on_node == "auto" else {on_node})
         report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, environment={"KOMVOS_ON_NODE": "shared-memory"})
         self.assertEqual(report["on_node"], "shared-memory")
+        report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--on-node", "auto",
+                            environment={"KOMVOS_ON_NODE": "messages"})
+        measured = {one["on_node"] for one in report["halos"][0]["candidates"] if one["measured_seconds"] is not None}
+        self.assertEqual(measured, {"messages", "shared-memory"}, "the option goes first, auto too")
 
     def test_a_machine_gives_every_candidate_a_modelled_time(self):
         halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--machine", "blue-waters")["halos"][0]

@@ -69,9 +69,9 @@ OnNodeHops parseOnNodeHops(const std::string& text) {
   throw BadInput("'" + text + "' is not one of messages, shared-memory");
 }
 
-std::optional<OnNodeHops> parseOnNodeWish(const std::string& text) {
+OnNodeWish parseOnNodeWish(const std::string& text) {
   if (text == "auto") {
-    return std::nullopt;
+    return OnNodeWish::automatic;
   }
   if (text != toString(OnNodeHops::messages) && text != toString(OnNodeHops::sharedMemory)) {
     throw BadInput("'" + text + "' is not one of messages, shared-memory, auto");

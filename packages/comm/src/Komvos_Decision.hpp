@@ -15,6 +15,18 @@
 
 namespace Komvos {
 
+/// How values shall travel between ranks of a node: one way, or the one that is faster on this halo.
+struct OnNodeWish {
+  OnNodeWish(OnNodeHops one) : way(one) {}  // options.onNode = OnNodeHops::messages
+  static const OnNodeWish automatic;
+
+  std::optional<OnNodeHops> way;  ///< empty: automatic
+
+ private:
+  OnNodeWish() = default;
+};
+inline const OnNodeWish OnNodeWish::automatic{};
+
 /// How one halo is exchanged.
 struct HaloMethod {
   RouteChoice route;  ///< not automatic
@@ -68,7 +80,7 @@ class DecisionBook {
 std::string toString(OnNodeHops onNode);
 /// \throws BadInput unless `text` is "messages" or "shared-memory".
 OnNodeHops parseOnNodeHops(const std::string& text);
-/// The same for a wish; empty for "auto": what is faster.
-std::optional<OnNodeHops> parseOnNodeWish(const std::string& text);
+/// The same for a wish, or "auto".
+OnNodeWish parseOnNodeWish(const std::string& text);
 
 }  // namespace Komvos

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "Komvos_Error.hpp"
@@ -76,9 +78,9 @@ void requireSize(const char* what, const NodeTopology& topology, int numRanks) {
 /// A wish that decisions cannot follow; empty if there is none.
 std::string wishBesideDecisions(const ExchangeOptions& options) {
   return options.route.value_or(RouteChoice::automatic) != RouteChoice::automatic ? "route " + toString(*options.route)
-         : options.pairing ? "pairing " + toString(*options.pairing)
-         : options.onNode  ? "on-node hops by " + toString(*options.onNode)
-                           : std::string();
+         : options.pairing                       ? "pairing " + toString(*options.pairing)
+         : options.onNode && options.onNode->way ? "on-node hops by " + toString(*options.onNode->way)
+                                                 : std::string();
 }
 
 /// Options, then environment, then defaults; any error is agreed on.
@@ -95,10 +97,8 @@ Wishes resolve(Impl::PrivateComm& comm, const ExchangeOptions& options) {
     settings = readSettings();
     wishes.route = options.route.value_or(settings.route ? parseRoute(*settings.route) : RouteChoice::automatic);
     wishes.pairing = options.pairing.value_or(settings.pairing ? parsePairing(*settings.pairing) : Pairing::byVolume);
-    wishes.onNode = options.onNode;
-    if (!wishes.onNode && settings.onNode) {
-      wishes.onNode = parseOnNodeWish(*settings.onNode);
-    }
+    wishes.onNode =
+        options.onNode.value_or(settings.onNode ? parseOnNodeWish(*settings.onNode) : OnNodeWish::automatic).way;
     if (const std::string wish = wishBesideDecisions(options); options.decisions && !wish.empty()) {
       throw BadInput("options of a halo: " + wish + " and decisions in " + options.decisions->name() +
                      "; only one of them can be followed");
@@ -138,6 +138,8 @@ using DefaultDevice = Tpetra::Details::DefaultTypes::node_type::device_type;
 
 struct Candidate {
   HaloCandidate report;
+  double modelledByMessages = 0;
+  double modelledOffNode = 0;  // of what crosses the network: the least with shared memory, which no formula models
   std::shared_ptr<const ExchangePlan> plan;
   std::vector<double> seconds;  // one a repeat, maximum over ranks
 };
@@ -152,7 +154,8 @@ double median(std::vector<double> values) {
 class Planner {
  public:
   Planner(MPI_Comm userComm, Pattern pattern, const ExchangeOptions& options)
-      : shared_(Impl::PrivateComm::of(userComm)),
+      : userComm_(userComm),
+        shared_(Impl::PrivateComm::of(userComm)),
         comm_(shared_->get()),
         options_(options),
         wishes_(resolve(*shared_, options)),
@@ -217,15 +220,16 @@ class Planner {
     made.report.route = choice;
     made.report.traffic = reduceTraffic(comm_, trafficOf(*made.plan));
     if (wishes_.machine) {
-      made.report.modelledSeconds = modelledSeconds(*made.plan);
+      std::tie(made.modelledByMessages, made.modelledOffNode) = modelledSeconds(*made.plan);
+      made.report.modelledSeconds = made.modelledByMessages;
     }
     candidates_.push_back(std::move(made));
     return candidates_.back();
   }
 
-  /// Of one exchange. The first rank of each node learns what its ranks send and receive, for by (10) they share the
-  /// rate of their node.
-  double modelledSeconds(const ExchangePlan& plan) {
+  /// Of all messages of one exchange, and of those between nodes. The first rank of each node learns what its ranks
+  /// send and receive, for by (10) they share the rate of their node.
+  std::pair<double, double> modelledSeconds(const ExchangePlan& plan) {
     static_assert(sizeof(StageLoad) % sizeof(int) == 0);
     std::vector<StageLoad> mine;
     std::string error;
@@ -248,12 +252,22 @@ class Planner {
       ofThisNode.emplace_back(mine.size());
       std::memcpy(static_cast<void*>(ofThisNode.back().data()), packet.data.data(), bytes);
     }
-    std::vector<double> seconds(plan.numStages);
+    std::vector<double> seconds(2 * plan.numStages);
+    const auto offNode = seconds.begin() + plan.numStages;
     if (plan.rank == leader) {
-      seconds = stageTimesOnNode(*wishes_.machine, ofThisNode);
+      const std::vector<double> all = stageTimesOnNode(*wishes_.machine, ofThisNode);
+      std::copy(all.begin(), all.end(), seconds.begin());
+      for (std::vector<StageLoad>& loads : ofThisNode) {
+        for (StageLoad& load : loads) {
+          load.sent.onNode = load.received.onNode = {};
+        }
+      }
+      const std::vector<double> some = stageTimesOnNode(*wishes_.machine, ofThisNode);
+      std::copy(some.begin(), some.end(), offNode);
     }
-    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), plan.numStages, MPI_DOUBLE, MPI_MAX, comm_), "MPI_Allreduce");
-    return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), 2 * plan.numStages, MPI_DOUBLE, MPI_MAX, comm_),
+             "MPI_Allreduce");
+    return {std::accumulate(seconds.begin(), offNode, 0.0), std::accumulate(offNode, seconds.end(), 0.0)};
   }
 
   void addWishedRoute() {
@@ -302,6 +316,7 @@ class Planner {
       if (possible && some && wishes_.onNode != OnNodeHops::messages) {
         candidates_.push_back(candidates_[i]);
         candidates_.back().report.onNode = OnNodeHops::sharedMemory;
+        candidates_.back().report.modelledSeconds = candidates_[i].modelledOffNode;
       }
     }
   }
@@ -360,13 +375,15 @@ class Planner {
     return best;
   }
 
+  /// A way is judged by the least it takes, against what others take at most: with shared memory that is nothing on the
+  /// nodes, or as long as by messages.
   void dropHopeless(std::vector<std::size_t>& field) {
     if (!wishes_.machine) {
       return;
     }
-    double least = candidates_[field.front()].report.modelledSeconds;
+    double least = candidates_[field.front()].modelledByMessages;
     for (const std::size_t i : field) {
-      least = std::min(least, candidates_[i].report.modelledSeconds);
+      least = std::min(least, candidates_[i].modelledByMessages);
     }
     const auto hopeless = [&](std::size_t i) {
       HaloCandidate& one = candidates_[i].report;
@@ -406,7 +423,7 @@ class Planner {
     const Vector ghosts("Komvos::measure::ghosts", patterns_.front().numTarget, 1);
     std::vector<Run> runs;
     for (const std::size_t i : field) {
-      runs.emplace_back(comm_, candidates_[i].plan, 1, candidates_[i].report.onNode);
+      runs.emplace_back(userComm_, candidates_[i].plan, 1, candidates_[i].report.onNode);
     }
     const int warmUp = 2;
     std::vector<std::vector<double>> seconds(field.size(), std::vector<double>(warmUp + repeats));
@@ -438,8 +455,9 @@ class Planner {
   static constexpr int exchangesPerRepeat = 2;
 
   double start_ = MPI_Wtime();  // before the wishes are resolved, which may ask MPI and hwloc
+  MPI_Comm userComm_;
   std::shared_ptr<Impl::PrivateComm> shared_;
-  MPI_Comm comm_;
+  MPI_Comm comm_;  // of shared_
   const ExchangeOptions& options_;
   Wishes wishes_;
   MpiTransport transport_;

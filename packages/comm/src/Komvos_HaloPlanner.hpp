@@ -24,7 +24,7 @@ namespace Komvos {
 struct ExchangeOptions {
   std::optional<RouteChoice> route;  ///< default: automatic
   std::optional<Pairing> pairing;    ///< default: byVolume
-  std::optional<OnNodeHops> onNode;  ///< default: what is faster on this halo
+  std::optional<OnNodeWish> onNode;  ///< default: automatic, what is faster on this halo
   int columns = 1;  ///< vectors of up to so many columns find room in shared memory; wider ones go by messages
   std::shared_ptr<const NodeTopology> topology;  ///< default: what MPI says
   std::shared_ptr<const NodeTopology> sockets;   ///< default: where processes are bound, if `topology` is open too
@@ -46,7 +46,9 @@ struct HaloCandidate {
   double buildSeconds = 0;
   long buildMessages = 0;
   long planBytes = 0;
-  double modelledSeconds = 0;  ///< of one exchange of one column of double; 0 without a model
+  /// Of one exchange of one column of double; 0 without a model. With shared memory on the nodes: of what crosses the
+  /// network only, for the model knows messages.
+  double modelledSeconds = 0;
   /// Median of the maximum over ranks, of the last round it took part in; 0 if it was not measured.
   double measuredSeconds = 0;
   std::string dropped;  ///< why it was not chosen; empty for the one that was
@@ -54,12 +56,12 @@ struct HaloCandidate {
 
 /// What was decided for one halo, over all ranks.
 struct HaloReport {
-  std::string route;                    ///< chosen
-  Pairing pairing = Pairing::byVolume;  ///< of the chosen route
-  OnNodeHops onNode = OnNodeHops::messages;
-  Traffic standard;         ///< of the standard route
-  Traffic chosen;           ///< of the route that was chosen
-  double setupSeconds = 0;  ///< of planHalo, maximum over ranks; measuring included
+  std::string route;                         ///< chosen
+  Pairing pairing = Pairing::byVolume;       ///< of the chosen route
+  OnNodeHops onNode = OnNodeHops::messages;  ///< a node without memory to share uses messages all the same
+  Traffic standard;                          ///< of the standard route
+  Traffic chosen;                            ///< of the route that was chosen
+  double setupSeconds = 0;                   ///< of planHalo, maximum over ranks; measuring included
   /// Median seconds of one exchange of one column of double, maximum over ranks; 0 where nothing was measured. The
   /// first is that of the standard route by messages.
   double standardSeconds = 0;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "Komvos_Error.hpp"
 #include "Komvos_ExchangePlan.hpp"
 
 namespace Komvos::Impl {
@@ -48,7 +49,7 @@ class NodeMemory {
 
   /// The memory barrier MPI demands between a store to shared memory and the signal that announces it, and between
   /// the sight of the signal and the load (MPI 3.1, 11.7.1: load and store in the unified model, MPI_WIN_SYNC).
-  void sync(std::int64_t window) const { MPI_Win_sync(windows_[window].handle); }
+  void sync(std::int64_t window) const { mpiCheck(MPI_Win_sync(windows_[window].handle), "MPI_Win_sync"); }
 
  private:
   struct Window {
@@ -158,7 +159,7 @@ class NodeWait {
 
  private:
   const PrivateComm& comm_;
-  int turns_ = 0;
+  unsigned turns_ = 0;  // goes round after half an hour of waiting: some more spins
 };
 
 }  // namespace Komvos::Impl

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <Tpetra_Details_DefaultTypes.hpp>
 #include <algorithm>
 #include <array>
 #include <string>
@@ -17,6 +18,7 @@ using namespace KomvosTest;
 using Komvos::NodeAwareCrsMatrix;
 using Komvos::OnNodeHops;
 using Komvos::RouteChoice;
+using Device = Tpetra::Details::DefaultTypes::node_type::device_type;
 
 /// A matrix with a halo between most ranks, along both routes, on two sorts of nodes.
 template <class Work>
@@ -259,6 +261,27 @@ TEST(Traffic, SetUpLooksForNodesAndSocketsOnce) {
   const Counts counts = countsOfSetUp(MPI_COMM_WORLD, open);
   EXPECT_EQ(0, counts.gathers);
   EXPECT_EQ(0, counts.communicators);
+}
+
+TEST(Traffic, TuningAndTheExchangesAfterItShareOneCommunicator) {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm fresh = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+  Komvos::ExchangeOptions open = pairsAlong(size, RouteChoice::standard);
+  open.route = RouteChoice::automatic;
+  open.onNode = Komvos::OnNodeWish::automatic;
+  startCounting();
+  const Komvos::PlannedHalo halo = Komvos::planHalo(fresh, ring(rank, size), open);
+  EXPECT_LE(stopCounting().communicators, 2) << "a duplicate, and the ranks that share memory";
+  if (Komvos::Exchange<double, Device>::canShareMemory() && size > 1) {
+    startCounting();
+    const Komvos::Exchange<double, Device> exchange(fresh, halo.plan, 1, Komvos::OnNodeHops::sharedMemory);
+    EXPECT_EQ(0, stopCounting().communicators);
+  }
+  MPI_Comm_free(&fresh);
 }
 
 TEST(Traffic, SetUpTakesTheSameMemoryAndCollectivesOn4And8Ranks) {

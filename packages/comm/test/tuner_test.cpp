@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -302,6 +303,38 @@ TEST(Tuner, NeverMeasuresOrTakesWhatTheModelCallsHopeless) {
   EXPECT_LE(chosenOf(report).modelledSeconds, 4 * least);
 }
 
+/// No formula knows what a hop through shared memory takes: it is judged by what crosses the network.
+TEST(Tuner, JudgesSharedMemoryByWhatCrossesTheNetwork) {
+  if (!canShareMemory()) {
+    GTEST_SKIP() << "vectors that the host does not reach";
+  }
+  const int ranksPerNode = (worldSize() + 1) / 2;
+  const std::vector<Pattern> patterns = partnersHalo(ranksPerNode);
+  ExchangeOptions options;
+  options.topology = share(NodeTopology::uniform(worldSize(), ranksPerNode));
+  Komvos::MachineModel slow = Komvos::blueWaters();
+  Komvos::MachineModel free = slow;
+  for (int p = 0; p < Komvos::numProtocols; ++p) {
+    slow.onNode.parameters[p].latency = 1;
+    free.onNode.parameters[p] = {0, std::numeric_limits<double>::infinity()};
+  }
+  options.machine = std::make_shared<const Komvos::MachineModel>(slow);
+  const HaloReport report = Komvos::planHalo(MPI_COMM_WORLD, patterns[worldRank()], options).report;
+  int shared = 0;
+  for (const HaloCandidate& one : report.candidates) {
+    if (one.onNode == OnNodeHops::sharedMemory) {
+      ++shared;
+      EXPECT_DOUBLE_EQ(modelledByAllRanks(free, one.route, *options.topology, *options.topology, patterns),
+                       one.modelledSeconds);
+      EXPECT_NE(0u, one.dropped.find("the model says")) << describe(report);
+    } else if (one.traffic.total.onNodeMessages > 0) {
+      EXPECT_GE(one.modelledSeconds, 1);
+      EXPECT_EQ(0u, one.dropped.find("the model says")) << describe(report);
+    }
+  }
+  EXPECT_TRUE(worldSize() < 4 || shared > 0) << describe(report);
+}
+
 // --- decisions -------------------------------------------------------------------------------------------------------
 
 DecisionBook bookOf(ExchangeOptions options) {
@@ -582,7 +615,7 @@ TEST(TunerErrors, WishesThatDifferBetweenRanksAreRefusedOnAll) {
   ExchangeOptions options = onPairs();
   options.onNode = odd ? OnNodeHops::messages : OnNodeHops::sharedMemory;
   differs(options, "way of on-node hops");
-  options.onNode = odd ? std::optional<OnNodeHops>() : OnNodeHops::messages;
+  options.onNode = odd ? Komvos::OnNodeWish::automatic : OnNodeHops::messages;
   differs(options, "way of on-node hops");
   options = onPairs(Komvos::parseRoute(odd ? "split:3" : "split:4"));
   differs(options, "route");
@@ -663,6 +696,9 @@ TEST(TunerEnvironment, SaysByWhatOnTheNode) {
     EXPECT_EQ(size > 1 && canShareMemory() ? onNode : OnNodeHops::messages, halo.onNode);
     EXPECT_FALSE(measuredAny(halo.report));
     EXPECT_EQ(OnNodeHops::messages, planDense(onPairs(RouteChoice::standard)).onNode) << "an option wins";
+    ExchangeOptions either = options;
+    either.onNode = Komvos::OnNodeWish::automatic;
+    EXPECT_EQ(size > 1 && canShareMemory(), measuredAny(planDense(either).report)) << "automatic is an option too";
   }
   {
     const Variable variable("KOMVOS_ON_NODE", "auto");
