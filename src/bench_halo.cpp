@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_HostNames.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "commit.hpp"
@@ -373,7 +374,11 @@ int runBenchHalo(const BenchHaloOptions& options) {
               {"commit", KOMVOS_COMMIT},
               {"problem", problem.name},
               {"timed", options.product ? "matrix-vector product" : "halo exchange"},
-              {"machine", {{"topology", exchange.topology->describe()}, {"network", options.network}}},
+              {"machine",
+               {{"topology", exchange.topology->describe()},
+                {"network", options.network},
+                {"processor", Impl::processorName()},
+                {"mpi", Impl::mpiLibraryName()}}},
               {"parameters",
                {{"samples", options.samples},
                 {"repeats_per_sample", options.repeats},

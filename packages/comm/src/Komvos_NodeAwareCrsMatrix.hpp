@@ -65,9 +65,16 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
 /// The one-line change: `A = Komvos::makeNodeAware(A);` \note Collective.
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
 Teuchos::RCP<NodeAwareCrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>> makeNodeAware(
-    const Teuchos::RCP<Tpetra::CrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>>& matrix,
+    const Teuchos::RCP<const Tpetra::CrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>>& matrix,
     const ExchangeOptions& options = {}) {
   return Teuchos::rcp(new NodeAwareCrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>(*matrix, options));
+}
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+Teuchos::RCP<NodeAwareCrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>> makeNodeAware(
+    const Teuchos::RCP<Tpetra::CrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>>& matrix,
+    const ExchangeOptions& options = {}) {
+  return makeNodeAware(matrix.getConst(), options);
 }
 
 }  // namespace Komvos

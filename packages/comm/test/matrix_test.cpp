@@ -279,7 +279,7 @@ TEST(NodeAwareCrsMatrix, SortsItsRowsByWhatTheyNeed) {
 TEST(NodeAwareCrsMatrix, OutlivesTheOriginalAndComesInOneLine) {
   const auto comm = Tpetra::getDefaultComm();
   const auto rows = rowsOf(40 * comm->getSize(), false, false, 1, comm);
-  auto original = laplace(40, comm->getSize(), 1, 0, rows);
+  Teuchos::RCP<const Matrix> original = laplace(40, comm->getSize(), 1, 0, rows);
   const auto copy = laplace(40, comm->getSize(), 1, 0, rows);
   const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
   const auto nodeAware = Komvos::makeNodeAware(original, optionsFor(pairs, RouteChoice::threeStep));
