@@ -18,8 +18,8 @@ enum ExitCode {
 };
 
 /// Runs the work of this rank. What it throws is reported once, as one line "komvos: error: ...":
-/// - on all ranks, as agreed errors are: rank 0 prints, all ranks return badInput, or internalError where an MPI call
-///   failed, memory ran out, or Komvos contradicts itself;
+/// - on all ranks, as agreed errors are: rank 0 prints, all ranks return badInput, or internalError where each of them
+///   saw a failed MPI call, the end of memory, or Komvos contradict itself (what agreeOnError spreads is BadInput);
 /// - on some ranks only, while others wait for them in vain: after a grace of some seconds the rank prints, and MPI
 ///   is aborted with internalError.
 /// \note Collective on `comm`.

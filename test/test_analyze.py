@@ -3,11 +3,11 @@
 
 test_analyze.py --program build/default/src/komvos [--mpiexec mpirun] [CLASS ...]
 """
-import concurrent.futures
 import csv
 import json
 import os
 import shutil
+import subprocess
 import sys
 import unittest
 import xml.etree.ElementTree
@@ -132,10 +132,13 @@ class AnalyzeOutput(AnalyzeTest):
     def test_a_pipe_as_output(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
-        with concurrent.futures.ThreadPoolExecutor(max_workers=1) as pool:
-            text = pool.submit(pipe.read_text)
-            self.assertEqual(run(1, "analyze", *SLABS, "--json", pipe).code, 0)
-            self.assertEqual(json.loads(text.result(timeout=10))["ranks"], 4)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True) as reader:
+            self.addCleanup(reader.kill)
+            try:
+                self.assertEqual(run(1, "analyze", *SLABS, "--json", pipe).code, 0)
+                self.assertEqual(json.loads(reader.communicate(timeout=10)[0])["ranks"], 4)
+            finally:
+                reader.kill()
 
     def test_a_full_device_is_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
@@ -155,12 +158,13 @@ class AnalyzeOutput(AnalyzeTest):
         self.assertNotIn("\nSimGrid: ", self.text)
 
     def test_a_simulator_that_fails_is_no_wrong_input(self):
-        (self.folder / "smpirun").write_text("#!/bin/sh\nexit 1\n")
+        (self.folder / "smpirun").write_text("#!/bin/sh\npwd\nexit 1\n")
         (self.folder / "smpirun").chmod(0o755)
         command = [OPTIONS.program, "analyze", *map(str, SLABS), "--simgrid", "torus", "--trace", self.folder / "it's here"]
         result = run(1, command=command, environment={"PATH": f"{self.folder}:{os.environ['PATH']}"})  # mpirun sets its own
         self.assertEqual((result.code, len(result.errors)), (3, 1), result.err)
         self.assertIn("SimGrid reported no simulated time", result.errors[0])
+        self.assertIn(f"{self.folder}/it's here/", result.errors[0])
 
     @unittest.skipUnless(shutil.which("smpirun"), "SimGrid is not installed")
     def test_simulated_times(self):
