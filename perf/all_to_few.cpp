@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "Komvos_Error.hpp"
-#include "analyze_report.hpp"
+#include "analyze/analyze_report.hpp"
 
 namespace {
 

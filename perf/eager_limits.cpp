@@ -1,13 +1,13 @@
 // Does the time of an exchange depend on how much MPI buffers?
 //
 // Every rank exchanges messages of one size with all others, works for a while in between, and waits. The work is a
-// fixed number of operations in slices; after each slice every way gives MPI a chance to move messages, as
-// NodeAwareCrsMatrix does. Four ways, in turn, in one run: our exchange with messages, our exchange with shared memory
-// on the nodes, plain MPI with receives posted first, and plain MPI with receives posted last, after the work; and the
-// work alone, so that one knows what a time has besides. Without work the times are those of the exchange alone.
-// run-eager-limits repeats this for eager limits of Open MPI from none to 8 MB. The question is that of P. Amestoy, I.
-// Duff, J.-Y. L'Excellent, X. Li, "Impact of the implementation of MPI point-to-point communications on the performance
-// of two general sparse solvers", INRIA RR-4372.
+// fixed number of operations in slices; after each slice every variant gives MPI a chance to move messages, as
+// NodeAwareCrsMatrix does. Four variants, in turn, in one run: our exchange with messages, our exchange with shared
+// memory on the nodes, plain MPI with receives posted first, and plain MPI with receives posted last, after the work;
+// and the work alone, so that one knows what a time has besides. Without work the times are those of the exchange
+// alone. run-eager-limits repeats this for eager limits of Open MPI from none to 8 MB. The question is that of P.
+// Amestoy, I. Duff, J.-Y. L'Excellent, X. Li, "Impact of the implementation of MPI point-to-point communications on the
+// performance of two general sparse solvers", INRIA RR-4372.
 #include <mpi.h>
 
 #include <CLI/CLI.hpp>
@@ -25,8 +25,8 @@
 
 #include "Komvos_Exchange.hpp"
 #include "Komvos_NodeTopology.hpp"
-#include "Komvos_PrivateComm.hpp"
 #include "Komvos_RouteChoice.hpp"
+#include "Komvos_SetupTransport.hpp"
 
 namespace {
 
@@ -76,7 +76,7 @@ Komvos::Pattern allToAll(int rank, int size, int count) {
   return pattern;
 }
 
-struct Way {
+struct Variant {
   std::string name;
   std::function<void()> run;
   std::vector<double> seconds;
@@ -124,14 +124,13 @@ int main(int argc, char** argv) {
     }
     return 1;
   }
-  const auto shared = Komvos::Impl::PrivateComm::of(comm);
-  Komvos::MpiTransport transport(shared);
+  Komvos::MpiSetupTransport transport(comm);
   const auto topology = Komvos::NodeTopology::detect(comm);
   const auto route = Komvos::makeRoute(Komvos::parseRoute(routeName), topology);
   const auto plan = std::make_shared<const Komvos::ExchangePlan>(
       Komvos::buildPlans(transport, topology, *route, {allToAll(rank, size, count)}).front());
-  Exchange messages(comm, plan, 1, Komvos::OnNodeHops::messages);
-  Exchange memory(comm, plan, 1, Komvos::OnNodeHops::sharedMemory);
+  Exchange messages(comm, plan, 1, Komvos::IntraNode::messages);
+  Exchange memory(comm, plan, 1, Komvos::IntraNode::sharedMemory);
   const Vector owned("owned", count, 1);
   const Vector ghosts("ghosts", static_cast<std::size_t>(count) * (size - 1), 1);
   long operations = operationsFor(workSeconds / slices);
@@ -164,37 +163,37 @@ int main(int argc, char** argv) {
     MPI_Testall(count, &requests[first], &done, MPI_STATUSES_IGNORE);
   };
   const auto wait = [&] { MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE); };
-  std::vector<Way> ways{{"komvos, messages", [&] { ours(messages); }, {}},
-                        {"komvos, shared memory", [&] { ours(memory); }, {}},
-                        {"receives early",
-                         [&] {
-                           receives();
-                           sends();
-                           work([&] { test(0, 2 * (size - 1)); });
-                           wait();
-                         },
-                         {}},
-                        {"receives late",
-                         [&] {
-                           sends();
-                           work([&] { test(size - 1, size - 1); });
-                           receives();
-                           wait();
-                         },
-                         {}}};
+  std::vector<Variant> variants{{"komvos, messages", [&] { ours(messages); }, {}},
+                                {"komvos, shared memory", [&] { ours(memory); }, {}},
+                                {"receives early",
+                                 [&] {
+                                   receives();
+                                   sends();
+                                   work([&] { test(0, 2 * (size - 1)); });
+                                   wait();
+                                 },
+                                 {}},
+                                {"receives late",
+                                 [&] {
+                                   sends();
+                                   work([&] { test(size - 1, size - 1); });
+                                   receives();
+                                   wait();
+                                 },
+                                 {}}};
   if (workSeconds > 0) {
-    ways.push_back({"work alone", [&] { work([] {}); }, {}});
+    variants.push_back({"work alone", [&] { work([] {}); }, {}});
   }
   for (int s = -3; s < samples; ++s) {
-    for (std::size_t i = 0; i < ways.size(); ++i) {
-      Way& way = ways[(i + s + 3) % ways.size()];
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+      Variant& variant = variants[(i + s + 3) % variants.size()];
       MPI_Barrier(comm);
       const double start = MPI_Wtime();
-      way.run();
+      variant.run();
       double seconds = MPI_Wtime() - start;
       MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm);
       if (s >= 0) {
-        way.seconds.push_back(seconds);
+        variant.seconds.push_back(seconds);
       }
     }
   }
@@ -209,12 +208,12 @@ int main(int argc, char** argv) {
                 {"slices", slices},
                 {"route", routeName},
                 {"samples", samples}};
-    for (const Way& way : ways) {
-      report["seconds"][way.name] = {{"median", quantile(way.seconds, 0.5)},
-                                     {"lower_quartile", quantile(way.seconds, 0.25)},
-                                     {"upper_quartile", quantile(way.seconds, 0.75)}};
-      std::fprintf(stderr, "%-12s %9ld bytes  %-24s %9.1f us\n", limit.c_str(), 8L * count, way.name.c_str(),
-                   1e6 * quantile(way.seconds, 0.5));
+    for (const Variant& variant : variants) {
+      report["seconds"][variant.name] = {{"median", quantile(variant.seconds, 0.5)},
+                                         {"lower_quartile", quantile(variant.seconds, 0.25)},
+                                         {"upper_quartile", quantile(variant.seconds, 0.75)}};
+      std::fprintf(stderr, "%-12s %9ld bytes  %-24s %9.1f us\n", limit.c_str(), 8L * count, variant.name.c_str(),
+                   1e6 * quantile(variant.seconds, 0.5));
     }
     if (json == "-") {
       std::cout << report.dump(1) << std::endl;

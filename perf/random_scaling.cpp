@@ -12,9 +12,9 @@
 #include <tuple>
 
 #include "Komvos_Error.hpp"
+#include "analyze/virtual_cluster.hpp"
 #include "commit.hpp"
-#include "text_format.hpp"
-#include "virtual_cluster.hpp"
+#include "support/text_format.hpp"
 
 namespace {
 
@@ -348,7 +348,7 @@ int main(int argc, char** argv) {
   ClusterOptions options;
   int ppn = 16;
   options.routes = {"standard", "three-step"};
-  options.mostOnLink = 64;
+  options.maxFlowsPerLink = 64;
   std::vector<std::string> simulated = options.routes;
   std::int64_t rows = 0;
   int entries = 100;
@@ -364,11 +364,12 @@ int main(int argc, char** argv) {
   app.add_option("--simulated", simulated, "routes that SimGrid replays (standard three-step)")
       ->check(CLI::IsMember(options.routes))
       ->needs(simgrid);
-  app.add_option("--most-on-link", options.mostOnLink, "messages that share a link at once, 0 all (64)")
+  app.add_option("--max-flows-per-link", options.maxFlowsPerLink, "messages that share a link at once, 0 all (64)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--time-step", options.timeStep, "seconds within which SimGrid takes events together (1e-8)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--most-sends", options.mostSends, "sends of a rank that are under way at once, 0 all (0)")
+  app.add_option("--max-concurrent-sends", options.maxConcurrentSends,
+                 "sends of a rank that are under way at once, 0 all (0)")
       ->check(CLI::NonNegativeNumber);
   CLI11_PARSE(app, argc, argv);
   try {

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
-#include "analyze.hpp"
-#include "bench_halo.hpp"
-#include "calibrate.hpp"
-#include "calibrate_options.hpp"
-#include "end_together.hpp"
-#include "solve.hpp"
-#include "solve_options.hpp"
+#include "analyze/analyze.hpp"
+#include "bench/bench_halo.hpp"
+#include "calibrate/calibrate.hpp"
+#include "calibrate/calibrate_options.hpp"
+#include "solve/solve.hpp"
+#include "solve/solve_options.hpp"
+#include "support/run_collectively.hpp"
 
 namespace {
 
@@ -96,7 +96,7 @@ int main(int argc, char** argv) {
   kokkos.push_back(nullptr);
   char** kokkosArguments = kokkos.data();
   Tpetra::ScopeGuard scope(&kokkosCount, &kokkosArguments);
-  const int code = endTogether(MPI_COMM_WORLD, [&] { return run(std::move(ours)); });
+  const int code = runCollectively(MPI_COMM_WORLD, [&] { return run(std::move(ours)); });
   std::cout.flush();
   std::fflush(stdout);
   if (!std::cout || std::ferror(stdout) != 0) {

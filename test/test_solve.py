@@ -300,10 +300,10 @@ class BadInput(ProgramTest):
             (["solve", good, "--on-node", "pigeons"], ["--on-node", "pigeons", "shared-memory"]),
             (["solve", good, "--machine", "green-waters"], ["green-waters", "blue-waters"]),
             (["solve", good, "--machine", xml], ["broken.xml"]),
-            (["solve", good, "--decisions", self.folder / "none.json"], ["cannot read decisions", "none.json"]),
-            (["solve", good, "--decisions", self.folder], ["cannot read decisions", self.folder]),
-            (["solve", good, "--save-decisions", self.folder], ["directory"]),
-            (["solve", good, "--save-decisions", self.folder / "no" / "d.json"], ["d.json"]),
+            (["solve", good, "--tuning-cache", self.folder / "none.json"], ["cannot read decisions", "none.json"]),
+            (["solve", good, "--tuning-cache", self.folder], ["cannot read decisions", self.folder]),
+            (["solve", good, "--save-tuning-cache", self.folder], ["directory"]),
+            (["solve", good, "--save-tuning-cache", self.folder / "no" / "d.json"], ["d.json"]),
             (["solve", good, "--partition", "x"], ["--partition"]),
             (["solve", good, "--ranks-per-node", "x"], ["x"]),
             (["solve", good, "--ranks-per-node", 0], ["0"]),
@@ -321,7 +321,7 @@ class BadInput(ProgramTest):
         for ranks in (1, 4):
             grid = (["solve", good, "--route", "axis:7,1,1,1"], ["axis:7,1,1,1", f"product {ranks}"])
             self.check_refusals([grid], ranks=(ranks,))
-        self.check_refusals([(["solve", good, "--route", "standard", "--decisions", xml], ["--decisions", "--route"])])
+        self.check_refusals([(["solve", good, "--route", "standard", "--tuning-cache", xml], ["--tuning-cache", "--route"])])
         sockets = (["solve", good, "--ranks-per-node", 2, "--route", "sockets"], ["route sockets", "socket"])
         self.check_refusals([sockets], ranks=(4,))
 
@@ -330,7 +330,7 @@ class BadInput(ProgramTest):
                                   ("KOMVOS_RANKS_PER_NODE", "x", "x"), ("KOMVOS_GPU_AWARE_MPI", "perhaps", "perhaps"),
                                   ("KOMVOS_ON_NODE", "pigeons", "'pigeons' is not one of messages, shared-memory, auto"),
                                   ("KOMVOS_MACHINE", "none", "none"),
-                                  ("KOMVOS_DECISIONS", "/none", "/none")):
+                                  ("KOMVOS_TUNING_CACHE", "/none", "/none")):
             self.check_refusal(run(2, "solve", BAD / "small_good.mtx", environment={name: value}), [word])
 
 
@@ -577,11 +577,11 @@ class Tuner(ProgramTest):
 
     def test_a_saved_decision_is_taken_and_nothing_is_measured(self):
         file = self.folder / "decisions.json"
-        for route, option, environment in (("auto", ("--decisions", file), {}),
-                                           ("three-step", (), {"KOMVOS_DECISIONS": str(file)})):
-            first = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--route", route, "--save-decisions", file)
+        for route, option, environment in (("auto", ("--tuning-cache", file), {}),
+                                           ("three-step", (), {"KOMVOS_TUNING_CACHE": str(file)})):
+            first = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--route", route, "--save-tuning-cache", file)
             book = json.loads(file.read_text())
-            self.assertEqual((book["format"], book["version"]), ("komvos-decisions", 1))
+            self.assertEqual((book["format"], book["version"]), ("komvos-tuning-cache", 1))
             second = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, *option, environment=environment)
             self.assertEqual(second["iterations"], first["iterations"])
             self.assertEqual(len(second["halos"]), len(first["halos"]))
@@ -594,8 +594,8 @@ class Tuner(ProgramTest):
     def test_decisions_are_taken_for_every_halo_that_is_exchanged(self):
         file = self.folder / "decisions.json"
         arguments = ("--problem", "laplace3d", "--n", 20, "--ranks-per-node", 2)
-        first = self.solve(4, *arguments, "--save-decisions", file)
-        second = self.solve(4, *arguments, "--decisions", file)
+        first = self.solve(4, *arguments, "--save-tuning-cache", file)
+        second = self.solve(4, *arguments, "--tuning-cache", file)
         self.assertEqual(second["iterations"], first["iterations"])
         self.assertEqual([halo["route"] for halo in second["halos"]], [halo["route"] for halo in first["halos"]])
         self.assertTrue(any(not halo["used"] for halo in first["halos"]))
@@ -603,9 +603,9 @@ class Tuner(ProgramTest):
     def test_the_report_says_why_a_halo_keeps_the_standard_route(self):
         file = self.folder / "decisions.json"
         on_pairs = (*self.PROBLEM, "--ranks-per-node", 2, "--on-node", "messages")
-        result = run(4, "solve", *on_pairs, "--route", "standard", "--save-decisions", file)
+        result = run(4, "solve", *on_pairs, "--route", "standard", "--save-tuning-cache", file)
         self.assertIn("A: the standard route, by messages on nodes, as asked for.", result.out)
-        result = run(4, "solve", *self.PROBLEM, "--ranks-per-node", 2, "--decisions", file)
+        result = run(4, "solve", *self.PROBLEM, "--ranks-per-node", 2, "--tuning-cache", file)
         self.assertIn("A: the standard route, by messages on nodes, as decided before.", result.out)
         result = run(4, "solve", *on_pairs)
         self.assertRegex(result.out, r"A: (the standard route, by messages on nodes, no other of \d+ ways that were "
@@ -614,7 +614,7 @@ class Tuner(ProgramTest):
 
     def test_decisions_that_do_not_fit_are_refused_with_the_reason(self):
         file, other = self.folder / "decisions.json", self.folder / "other.json"
-        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--save-decisions", file)
+        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--save-tuning-cache", file)
         text = file.read_text()
         machine = json.loads(text)["decisions"][0]["machine"]
         other.write_text(text.replace(machine, "a computer of 1950"))
@@ -625,13 +625,13 @@ class Tuner(ProgramTest):
         typo.write_text(text.replace('"on_node"', '"an_node"'))
         solve = ("solve", *self.PROBLEM)
         self.check_refusals([
-            ((*solve, "--ranks-per-node", "1,3", "--decisions", file), [file, "made for other nodes: 4 ranks"]),
-            ((*solve, "--ranks-per-node", 2, "--entries", 7, "--decisions", file), [file, "for this pattern"]),
-            ((*solve, "--ranks-per-node", 2, "--decisions", other),
+            ((*solve, "--ranks-per-node", "1,3", "--tuning-cache", file), [file, "made for other nodes: 4 ranks"]),
+            ((*solve, "--ranks-per-node", 2, "--entries", 7, "--tuning-cache", file), [file, "for this pattern"]),
+            ((*solve, "--ranks-per-node", 2, "--tuning-cache", other),
              [other, "made on another machine: a computer of 1950; here: " + machine]),
-            ((*solve, "--ranks-per-node", 2, "--decisions", cut), [cut, "damaged"]),
-            ((*solve, "--ranks-per-node", 2, "--decisions", typo), [typo, "on_node"]),
-            ((*solve, "--ranks-per-node", 2, "--decisions", grid), [grid, "axis:3,1,1,1", "product 4"]),
+            ((*solve, "--ranks-per-node", 2, "--tuning-cache", cut), [cut, "damaged"]),
+            ((*solve, "--ranks-per-node", 2, "--tuning-cache", typo), [typo, "on_node"]),
+            ((*solve, "--ranks-per-node", 2, "--tuning-cache", grid), [grid, "axis:3,1,1,1", "product 4"]),
         ], ranks=(4,))
 
 
@@ -646,27 +646,27 @@ class BenchHalo(ProgramTest):
         self.assertEqual((result.code, result.errors), (0, []), result.out + result.err)
         return json.loads(file.read_text()), result.out
 
-    def test_every_way_is_timed_and_counted(self):
+    def test_every_variant_is_timed_and_counted(self):
         report, text = self.bench(4, *self.PROBLEM, "--ranks-per-node", 2, "--routes", "three-step,axis:2,2,1,1,split:5")
         self.assertEqual((report["parameters"]["ranks"], report["parameters"]["nodes"]), (4, 2))
         (halo,) = report["results"]
-        names = [way["name"] for way in halo["ways"]]
+        names = [variant["name"] for variant in halo["variants"]]
         self.assertEqual(names, [*self.BASELINES, "standard, shared-memory"] +
                          [f"{route}, {by}" for route in ("three-step", "axis:2,2,1,1", "split:5")
                           for by in ("messages", "shared-memory")] + ["auto"])
-        self.assertEqual([way["name"] for way in halo["ways"] if way["baseline"]], self.BASELINES)
-        medians = {way["name"]: way["seconds"]["median"] for way in halo["ways"]}
+        self.assertEqual([variant["name"] for variant in halo["variants"] if variant["baseline"]], self.BASELINES)
+        medians = {variant["name"]: variant["seconds"]["median"] for variant in halo["variants"]}
         self.assertEqual(halo["best_baseline"], min(self.BASELINES, key=medians.get))
-        for way in halo["ways"]:
-            self.assertGreater(way["seconds"]["median"], 0)
-            self.assertIn(way["name"], text)
-        ways = {way["name"]: way for way in halo["ways"]}
-        sent = {name: way["traffic"]["inter_node"]["messages_total"] for name, way in ways.items() if "traffic" in way}
+        for variant in halo["variants"]:
+            self.assertGreater(variant["seconds"]["median"], 0)
+            self.assertIn(variant["name"], text)
+        variants = {variant["name"]: variant for variant in halo["variants"]}
+        sent = {name: variant["traffic"]["inter_node"]["messages_total"] for name, variant in variants.items() if "traffic" in variant}
         self.assertEqual((sent["standard, persistent"], sent["three-step, messages"]), (8, 2))
-        self.assertGreater(ways["auto"]["set_up"]["seconds_with_tuning"], ways["auto"]["set_up"]["seconds"])
-        for way in ways.values():
-            if "set_up" in way:
-                self.assertGreater(way["set_up"]["exchange_bytes_max"], way["set_up"]["plan_bytes_max"])
+        self.assertGreater(variants["auto"]["set_up"]["seconds_with_tuning"], variants["auto"]["set_up"]["seconds"])
+        for variant in variants.values():
+            if "set_up" in variant:
+                self.assertGreater(variant["set_up"]["exchange_bytes_max"], variant["set_up"]["plan_bytes_max"])
 
     def test_the_hierarchy_and_nodes_from_the_environment(self):
         report, _ = self.bench(3, "--problem", "laplace3d", "--n", 10, "--hierarchy", "--coarse-size", 300, "--product",

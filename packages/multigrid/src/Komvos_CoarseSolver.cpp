@@ -112,14 +112,14 @@ struct CoarseSolver::State {
   State(const crs_matrix_type& matrix, const ExchangeOptions& options) : map(matrix.getRowMap()) {
     const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*map->getComm());
     const bool square = matrix.getDomainMap()->isSameAs(*map) && matrix.getRangeMap()->isSameAs(*map);
-    agreeOnError(comm, square ? "" : "CoarseSolver: row, domain and range map of the coarse matrix differ");
+    throwOnAllIfAny(comm, square ? "" : "CoarseSolver: row, domain and range map of the coarse matrix differ");
     rootMap = gatherMap(*map);
     const Tpetra::Import<DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode> import(map, rootMap);
     gather = std::make_unique<NodeAwareImport<>>(import, options);
     crs_matrix_type whole(rootMap, matrix.getGlobalMaxNumRowEntries());
     whole.doImport(matrix, import, Tpetra::INSERT);
     whole.fillComplete(rootMap, rootMap);
-    agreeOnError(comm, factor(whole));
+    throwOnAllIfAny(comm, factor(whole));
   }
 
   std::string factor(const crs_matrix_type& whole) {

@@ -1,0 +1,34 @@
+#include "Komvos_Error.hpp"
+
+namespace Komvos {
+
+void mpiCheck(int code, const char* call) {
+  if (code == MPI_SUCCESS) {
+    return;
+  }
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw MpiError(std::string(call) + ": " + std::string(text, length));
+}
+
+void throwOnAllIfAny(MPI_Comm comm, const std::string& error) {
+  int rank = 0;
+  int size = 0;
+  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  mpiCheck(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  const int mine = error.empty() ? size : rank;
+  int first = size;
+  mpiCheck(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
+  if (first == size) {
+    return;
+  }
+  std::string text = error;
+  int length = static_cast<int>(text.size());
+  mpiCheck(MPI_Bcast(&length, 1, MPI_INT, first, comm), "MPI_Bcast");
+  text.resize(length);
+  mpiCheck(MPI_Bcast(text.data(), length, MPI_CHAR, first, comm), "MPI_Bcast");
+  throw BadInput(text);
+}
+
+}  // namespace Komvos

@@ -1,0 +1,46 @@
+/// \file Komvos_Error.hpp
+/// The errors Komvos throws, the check of MPI return codes, and agreement on errors among ranks.
+#pragma once
+
+#include <mpi.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace Komvos {
+
+/// Base of everything Komvos throws.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What the caller gave cannot be used: topology, options, file, environment variable.
+class BadInput : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A vector, or a message, does not fit the plan it is used with.
+class PlanMismatch : public Error {
+ public:
+  using Error::Error;
+};
+
+/// An MPI call failed.
+class MpiError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// \throws MpiError with MPI's own text, if `code` is not MPI_SUCCESS.
+void mpiCheck(int code, const char* call);
+
+/// Turns an error that may have happened on some ranks into the same exception on all of them.
+///
+/// \note Collective on `comm`: call it on every rank, with an empty text where all is well. Do this before any
+/// message is posted, so that no rank is left waiting for one that threw.
+/// \throws BadInput with the text of the lowest rank that has one.
+void throwOnAllIfAny(MPI_Comm comm, const std::string& error);
+
+}  // namespace Komvos

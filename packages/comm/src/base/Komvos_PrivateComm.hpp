@@ -1,0 +1,58 @@
+/// \file Komvos_PrivateComm.hpp
+/// A communicator of our own beside the user's, so that our messages never meet his.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <typeindex>
+#include <unordered_map>
+
+namespace Komvos::Impl {
+
+/// A duplicate of a communicator, and the tags handed out on it. MPI errors are returned, not fatal.
+///
+/// One duplicate is made per user communicator and found again through an MPI attribute: thousands of exchanges
+/// cost one MPI_Comm_dup. It lives as long as the user's communicator or any plan that uses it.
+class PrivateComm {
+ public:
+  /// The duplicate that belongs to `parent`. \note Collective on `parent` the first time.
+  static std::shared_ptr<PrivateComm> of(MPI_Comm parent);
+
+  ~PrivateComm();
+  PrivateComm(const PrivateComm&) = delete;
+  PrivateComm& operator=(const PrivateComm&) = delete;
+
+  MPI_Comm get() const { return comm_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  /// First of `count` tags that no other live user of this communicator has (until MPI_TAG_UB wraps round).
+  /// \note Collective in the sense that all ranks must ask in the same order; it does not communicate.
+  int takeTags(int count);
+
+  /// The one T that belongs to this communicator: what rooms above this one keep with it. Made by `make()`, which
+  /// returns a std::shared_ptr<T>, when it is first asked for; destroyed before the communicator is freed.
+  /// \note Collective the first time, if `make` is.
+  template <class T, class Make>
+  T& attached(const Make& make) {
+    std::shared_ptr<void>& found = attached_[typeid(T)];
+    if (!found) {
+      const std::shared_ptr<T> made = make();
+      found = made;
+    }
+    return *static_cast<T*>(found.get());
+  }
+
+ private:
+  explicit PrivateComm(MPI_Comm parent);
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 0;
+  int nextTag_ = 1;
+  int maxTag_ = 32767;
+  std::unordered_map<std::type_index, std::shared_ptr<void>> attached_;
+};
+
+}  // namespace Komvos::Impl

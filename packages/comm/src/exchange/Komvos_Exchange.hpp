@@ -1,0 +1,129 @@
+/// \file Komvos_Exchange.hpp
+/// A plan with buffers and MPI requests, ready to run many times.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+
+#include "Komvos_ExchangePlan.hpp"
+#include "Komvos_KokkosShim.hpp"
+
+namespace Komvos {
+
+/// What happens to a target entry when its value arrives.
+enum class Combine { insert, add };
+
+/// How values travel between ranks of one node.
+enum class IntraNode {
+  messages,      ///< MPI messages, as between nodes
+  sharedMemory,  ///< the receiver reads the sender's send buffer, in memory from MPI_Win_allocate_shared
+};
+
+/// Fills ghost entries along one immutable plan, and sums them back. At most one exchange is in flight, in one
+/// direction. Movable, not copyable.
+///
+/// Message-driven: all receives of all stages are posted first (persistent requests on our buffers), then the first
+/// sends; each later message is packed and started the moment the last value it carries has arrived. Once a number of
+/// columns has been used, another exchange with it allocates nothing.
+///
+/// Vectors are Kokkos views [length x columns], columns contiguous. With an execution space whose memory the host
+/// cannot reach, messages go through pinned host memory unless gpuAwareMpi() says otherwise.
+///
+/// With IntraNode::sharedMemory the receiver of an on-node message copies its values from the memory of the sender,
+/// into place where they go nowhere else; no MPI call is made for it, and what only travels on is not packed. Ranks
+/// share memory where MPI says so, whatever the topology of the plan; where a node has none to give, its messages go by
+/// MPI. The next exchange begins only when the ranks of this node have copied the values of this one: where two
+/// exchanges are in flight at once, all ranks end both before one begins again, or they may wait for each other. Not
+/// with buffers that only a GPU reaches (GPU-aware MPI).
+///
+/// Least traffic of a forward exchange, a value of s bytes: each sent value is read and written once (2 s and a
+/// 4-byte index), each needed value likewise, and a value that travels on once more.
+///
+/// \tparam Scalar double, float, int or long long
+/// \tparam Device Kokkos::Device of the vectors: the one of Tpetra's default node
+template <class Scalar, class Device>
+class Exchange {
+ public:
+  using execution_space = typename Device::execution_space;
+  using const_view = Kokkos::View<const Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  using view = Kokkos::View<Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+
+  /// Allocates for `maxColumns` columns; more are allocated when they are first used, and then go by messages.
+  /// \param comm the communicator the plan was built on
+  /// \note Collective on `comm`.
+  Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 1,
+           IntraNode onNode = IntraNode::messages);
+  /// Completes an exchange that is in flight, as abandonForward() does. The communicator may be freed before.
+  ~Exchange();
+  Exchange(Exchange&&) noexcept;
+  Exchange& operator=(Exchange&&) noexcept;
+
+  /// Packs on `space` and starts all messages that have no predecessor.
+  /// \param owned [plan.numOwned x k]; reusable on return
+  /// \note Collective on the plan's ranks, with the same k.
+  /// \throws PlanMismatch here, and from end() on every rank that would have got values from here, if `owned` has
+  /// another shape; no rank hangs. Error if another exchange is in flight.
+  void begin(const execution_space& space, const const_view& owned);
+
+  /// The same, and lets messages arrive in `ghosts` without a copy where their values are neighbours there (one column,
+  /// messages not staged through the host). For work space that is used again and again: each new address costs new
+  /// requests.
+  /// \param ghosts as given to end(); not to be touched until then
+  void begin(const execution_space& space, const const_view& owned, const view& ghosts);
+
+  /// Lets messages travel on; call it now and then between begin and end, for MPI seldom moves long messages by itself.
+  /// \return true once all values have arrived; those of others may still be on their way
+  bool progress();
+
+  /// Waits for values that come straight from this node and writes them, so that rows that need no others can be
+  /// computed before end(). Does nothing when messages are staged through the host.
+  /// \throws PlanMismatch if `ghosts` has another shape, or is not what begin() was given to fill; the exchange is then
+  /// completed and over, so that ranks whose values travel through this one do not wait
+  void finishOnNode(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);
+
+  /// Waits for the rest and writes it.
+  /// \param ghosts [plan.numTarget x k]; ready on `space`, not yet on the host. Entries that the plan does not fill
+  ///        are left alone.
+  /// \note In the place of every begin; waits for the ranks whose values are needed, and for those behind them.
+  /// \throws PlanMismatch if `ghosts` has another shape, is not what begin() was given to fill, or values from another
+  ///         rank did not arrive, or in another number; the exchange is over then. Error if none was begun.
+  void end(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);
+
+  /// begin and end. \note Collective, and \throws, as these.
+  void forward(const execution_space& space, const const_view& owned, const view& ghosts,
+               Combine combine = Combine::insert);
+
+  /// The reverse direction: starts sending ghost values back towards their owners, summed at every hop.
+  /// \param ghosts [plan.numTarget x k]; reusable on return
+  /// \note Collective, and \throws, as begin.
+  void beginReverse(const execution_space& space, const const_view& ghosts);
+  /// Adds what arrives. Bit-reproducible: every sum has an order fixed by the plan.
+  /// \param owned [plan.numOwned x k]
+  /// \throws as end
+  void endReverse(const execution_space& space, const view& owned);
+  /// beginReverse and endReverse.
+  void reverse(const execution_space& space, const const_view& ghosts, const view& owned);
+
+  /// Lets the partners of an exchange that this rank cannot take part in finish, with an error, instead of waiting
+  /// for ever. For callers that check their arguments themselves, and for those that throw between begin() and end():
+  /// then what was begun is completed here instead, the partners lose nothing, and the exchange can be used again.
+  /// \note In the place of an exchange, or of its end.
+  void abandonForward();
+  void abandonReverse();
+
+  const ExchangePlan& plan() const;
+  /// What it holds on this rank: plan, lists, buffers, requests; of each direction from its first use on. Not what MPI
+  /// holds for it.
+  std::size_t memoryBytes() const;
+  /// Whether IntraNode::sharedMemory can be used at all with vectors of this device.
+  static bool canShareMemory();
+  /// sharedMemory only where it was asked for and this node has it.
+  IntraNode intraNode() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace Komvos

@@ -1,0 +1,169 @@
+/// \file Komvos_GatherKernels.hpp
+/// The pack, forward and unpack kernel: rows of a GatherList, from a vector or a buffer, to a vector or a buffer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "Komvos_KokkosShim.hpp"
+#include "Komvos_Schedule.hpp"
+
+namespace Komvos::Impl {
+
+/// A GatherList on a device.
+template <class MemorySpace>
+struct DeviceGatherList {
+  using index_view = Kokkos::View<const int*, MemorySpace>;
+  index_view to, offset, from;
+  int rows = 0;
+  bool toIsRow = false;  ///< to[i] == i for all rows: it need not be read
+
+  DeviceGatherList() = default;
+  explicit DeviceGatherList(const GatherList& list)
+      : to(copy(list.to)), offset(copy(list.offset)), from(copy(list.from)), rows(list.size()), toIsRow(true) {
+    for (int i = 0; i < rows; ++i) {
+      toIsRow = toIsRow && list.to[i] == i;
+    }
+  }
+  std::size_t memoryBytes() const { return (to.size() + offset.size() + from.size()) * sizeof(int); }
+
+ private:
+  static index_view copy(const std::vector<int>& values) {
+    Kokkos::View<int*, MemorySpace> device(Kokkos::view_alloc("Komvos::GatherList", Kokkos::WithoutInitializing),
+                                           values.size());
+    Kokkos::deep_copy(device, Kokkos::View<const int*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
+                                  values.data(), values.size()));
+    return device;
+  }
+};
+
+/// Position p, column j of a message buffer: a message of k columns is one contiguous piece.
+template <class Scalar>
+struct BufferAccess {
+  Scalar* data;
+  int columns;
+  KOKKOS_INLINE_FUNCTION Scalar& operator()(int position, int column) const {
+    return data[static_cast<std::size_t>(position) * columns + column];
+  }
+};
+
+/// Entry i, column j of a vector.
+template <class Scalar>
+struct VectorAccess {
+  Scalar* data;
+  std::size_t stride;
+  KOKKOS_INLINE_FUNCTION Scalar& operator()(int entry, int column) const {
+    return data[entry + static_cast<std::size_t>(column) * stride];
+  }
+};
+
+template <class Scalar, class Target, class Source, class MemorySpace>
+struct GatherRows {
+  DeviceGatherList<MemorySpace> list;
+  Target target;
+  Source source;
+  int columns;
+  int firstRow;
+  bool add;
+
+  KOKKOS_INLINE_FUNCTION Scalar value(int row, int column) const {
+    if (list.offset.extent(0) == 0) {
+      return source(list.from(row), column);
+    }
+    Scalar sum{};
+    for (int j = list.offset(row); j < list.offset(row + 1); ++j) {
+      sum += source(list.from(j), column);
+    }
+    return sum;
+  }
+
+  KOKKOS_INLINE_FUNCTION void operator()(int index) const {
+    const int row = firstRow + index;
+    const int to = list.toIsRow ? row : list.to(row);
+    for (int column = 0; column < columns; ++column) {
+      const Scalar v = value(row, column);
+      if (add) {
+        target(to, column) += v;
+      } else {
+        target(to, column) = v;
+      }
+    }
+  }
+};
+
+/// GatherRows for one column where each row is one value to be copied, the usual case: nothing to decide for each
+/// value. Reads an index and a value and writes a value; where !ToIsRow it reads a second index.
+template <class Scalar, class MemorySpace, bool ToIsRow>
+struct GatherColumn {
+  const int* to;
+  const int* from;
+  Scalar* target;
+  const Scalar* source;
+
+  GatherColumn(const DeviceGatherList<MemorySpace>& list, int firstRow, Scalar* whereTo, const Scalar* whereFrom)
+      : to(list.to.data() + firstRow),
+        from(list.from.data() + firstRow),
+        target(whereTo + (ToIsRow ? firstRow : 0)),
+        source(whereFrom) {}
+  KOKKOS_INLINE_FUNCTION void operator()(int i) const { target[ToIsRow ? i : to[i]] = source[from[i]]; }
+};
+
+/// target(toOffset + to(i), j) (=|+=) source(fromOffset + from(i), j); empty lists stand for i.
+template <class Scalar, class IndexView>
+struct CopyRows {
+  VectorAccess<Scalar> target;
+  VectorAccess<const Scalar> source;
+  IndexView to, from;
+  int toOffset, fromOffset, columns;
+  bool add;
+  KOKKOS_INLINE_FUNCTION void operator()(int i) const {
+    const int t = toOffset + (to.extent(0) == 0 ? i : to(i));
+    const int s = fromOffset + (from.extent(0) == 0 ? i : from(i));
+    for (int j = 0; j < columns; ++j) {
+      if (add) {
+        Kokkos::atomic_add(&target(t, j), source(s, j));
+      } else {
+        target(t, j) = source(s, j);
+      }
+    }
+  }
+};
+
+/// Work items 0 to count - 1 of `values` values each. On host memory few run in a plain loop: starting threads costs
+/// more.
+template <class ExecutionSpace, class Functor>
+void runItems(const ExecutionSpace& space, const std::string& label, int count, int values, const Functor& functor) {
+  constexpr int smallOnHost = 4096;  // values; about what a thread copies while others are woken up
+  if constexpr (hostCanAccessBuffers<ExecutionSpace>()) {
+    if (static_cast<long>(count) * values <= smallOnHost) {
+      for (int i = 0; i < count; ++i) {
+        functor(i);
+      }
+      return;
+    }
+  }
+  Kokkos::parallel_for(label, Kokkos::RangePolicy<ExecutionSpace>(space, 0, count), functor);
+}
+
+/// Rows [first, last) of `list`: target = source, or target += source.
+template <class Scalar, class ExecutionSpace, class MemorySpace, class Target, class Source>
+void gather(const ExecutionSpace& space, const std::string& label, const DeviceGatherList<MemorySpace>& list, int first,
+            int last, const Target& target, const Source& source, int columns, bool add) {
+  if (first == last) {
+    return;
+  }
+  if (columns == 1 && !add && list.offset.extent(0) == 0) {  // entry i of a vector or buffer of one column is data[i]
+    if (list.toIsRow) {
+      const GatherColumn<Scalar, MemorySpace, true> rows(list, first, target.data, source.data);
+      runItems(space, label, last - first, 1, rows);
+    } else {
+      const GatherColumn<Scalar, MemorySpace, false> rows(list, first, target.data, source.data);
+      runItems(space, label, last - first, 1, rows);
+    }
+    return;
+  }
+  const GatherRows<Scalar, Target, Source, MemorySpace> rows{list, target, source, columns, first, add};
+  runItems(space, label, last - first, columns, rows);
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,84 @@
+/// \file Komvos_SetupTransport.hpp
+/// How set-up messages travel: between MPI ranks, or between virtual ranks inside one process.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace Komvos {
+
+namespace Impl {
+class PrivateComm;
+}
+
+/// A set-up message: some integers for one other rank.
+struct SetupMessage {
+  int peer;  ///< destination when sent, source when received
+  std::vector<int> data;
+};
+
+/// Runs set-up algorithms in supersteps. The algorithm keeps one state for each rank this process plays: one rank
+/// under MPI, all of them in memory. It is written once, so that a plan made for 32,768 virtual ranks is made by the
+/// code that makes it on a cluster.
+class SetupTransport {
+ public:
+  virtual ~SetupTransport() = default;
+
+  /// Ranks of the whole (real or virtual) communicator.
+  virtual int numRanks() const = 0;
+  /// The ranks this process plays, ascending.
+  virtual const std::vector<int>& myRanks() const = 0;
+
+  /// Delivers outbox[i], written by myRanks()[i], and returns what arrived for each, ordered by source. A rank sends
+  /// at most one packet to a peer; receivers need not know their senders.
+  /// \note Collective.
+  virtual std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) = 0;
+
+  /// Throws BadInput on all processes if `error` is not empty on one of them. \note Collective.
+  virtual void throwOnAllIfAny(const std::string& error) = 0;
+};
+
+/// Real ranks. exchange() finds the senders by non-blocking consensus (NBX: synchronous sends, probes, a barrier),
+/// so no array has the length of the communicator and only real messages are sent. T. Hoefler, C. Siebert,
+/// A. Lumsdaine, "Scalable communication protocols for dynamic sparse data exchange", PPoPP 2010.
+class MpiSetupTransport : public SetupTransport {
+ public:
+  /// \note Collective on `comm`, the first time Komvos meets it.
+  explicit MpiSetupTransport(MPI_Comm comm);
+  int numRanks() const override;
+  const std::vector<int>& myRanks() const override { return me_; }
+  std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) override;
+  void throwOnAllIfAny(const std::string& error) override;
+
+  /// Packets this rank has sent so far: the cost of set-up.
+  long messagesSent() const { return messagesSent_; }
+
+ private:
+  std::shared_ptr<Impl::PrivateComm> comm_;
+  std::vector<int> me_;
+  long messagesSent_ = 0;
+};
+
+/// All ranks of a virtual machine, played by this process. No MPI.
+class InMemorySetupTransport : public SetupTransport {
+ public:
+  explicit InMemorySetupTransport(int numRanks);
+  int numRanks() const override { return static_cast<int>(all_.size()); }
+  const std::vector<int>& myRanks() const override { return all_; }
+  std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) override;
+  void throwOnAllIfAny(const std::string& error) override;
+
+  /// Most packets one rank sent in one exchange(), and all packets so far: the cost of set-up.
+  int maxPacketsPerStep() const { return maxPacketsPerStep_; }
+  long totalPackets() const { return totalPackets_; }
+
+ private:
+  std::vector<int> all_;
+  int maxPacketsPerStep_ = 0;
+  long totalPackets_ = 0;
+};
+
+}  // namespace Komvos

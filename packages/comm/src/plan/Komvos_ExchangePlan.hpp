@@ -1,0 +1,68 @@
+/// \file Komvos_ExchangePlan.hpp
+/// A halo exchange compiled along a route: one rank's messages, and what is in them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Komvos_Pattern.hpp"
+#include "Komvos_Route.hpp"
+
+namespace Komvos {
+
+/// One message of a plan. Its values are `count` consecutive positions of the send or receive buffer.
+struct PlanMessage {
+  int peer;     ///< destination of a send, source of a receive
+  int stage;    ///< of the route
+  int first;    ///< first position in the buffer
+  int count;    ///< values
+  bool onNode;  ///< peer is on this rank's node
+};
+
+/// Everything one rank needs to run an exchange. Plain data, no MPI; positions count values of one column.
+///
+/// The send buffer holds all sends one after the other, the receive buffer all receives. A value in the send buffer
+/// is an owned one, or one that arrived earlier and travels on.
+struct ExchangePlan {
+  /// A received value that this rank was waiting for.
+  struct Delivery {
+    int position;  ///< in the receive buffer
+    int target;    ///< index into the target vector
+    bool onNode;   ///< its owner is on this rank's node
+  };
+
+  std::string route;
+  int rank = 0;
+  int numRanks = 0;
+  int numStages = 0;
+  int numOwned = 0;                   ///< length of the owned vector
+  int numTarget = 0;                  ///< length of the target vector
+  std::vector<PlanMessage> sends;     ///< by stage, then destination
+  std::vector<PlanMessage> receives;  ///< by stage, then source
+  /// For each position of the send buffer: an owned index i >= 0, or ~p for position p of the receive buffer.
+  std::vector<int> sendSource;
+  std::vector<Delivery> deliveries;  ///< by target
+
+  int sendLength() const { return static_cast<int>(sendSource.size()); }
+  int receiveLength() const { return receives.empty() ? 0 : receives.back().first + receives.back().count; }
+  std::size_t memoryBytes() const;
+};
+
+/// Called while a plan is built, once per value and message: stage, from, to, the value, and the destinations it
+/// serves along this message. For tests and analysis.
+using HopObserver =
+    std::function<void(int stage, int from, int to, ValueId value, const std::vector<int>& destinations)>;
+
+/// Compiles patterns along a route, for each rank the transport plays.
+///
+/// The builder knows no route: at every stage it asks `route` for the next hop of each (value, destination), puts one
+/// copy of each value into one message per next hop, and sends the list of values and destinations along that hop.
+/// \param patterns one for each rank the transport plays, normalized
+/// \note Collective on the transport.
+/// \throws BadInput on all ranks if a pattern is inconsistent, on any rank, or a route loses a value.
+std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopology& topology, Route& route,
+                                     const std::vector<Pattern>& patterns, const HopObserver& observer = {});
+
+}  // namespace Komvos

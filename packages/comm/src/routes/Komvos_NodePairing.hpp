@@ -1,0 +1,75 @@
+/// \file Komvos_NodePairing.hpp
+/// Which process of a node sends to, and which receives from, each other node.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "Komvos_NodeTopology.hpp"
+#include "Komvos_Pattern.hpp"
+#include "Komvos_SetupTransport.hpp"
+
+namespace Komvos {
+
+/// How the nodes a node talks to are spread over its processes.
+enum class Pairing {
+  /// Section 4.1 of Bienz, Gropp and Olson: nodes by falling volume |E(n,m)| go to local processes 0, 1, 2, ...
+  /// cyclically for sending, and to ppn-1, ppn-2, ... for receiving. Ties: lower node first. The default.
+  byVolume,
+  /// Nodes by falling volume go to the local process with the least volume so far (ties: as in byVolume, the lowest
+  /// for sending, the highest for receiving). Balances values where byVolume balances messages.
+  leastLoaded,
+  /// The process that owns most of E(n,m) sends it, the one that needs most of it receives it (ties: lowest, highest
+  /// local process): the least on-node traffic, named at the end of section 4.1.
+  majority,
+};
+
+/// \throws BadInput unless `text` is one of "by-volume", "least-loaded", "majority".
+Pairing parsePairing(const std::string& text);
+std::string toString(Pairing pairing);
+
+/// T and U of Bienz, Gropp and Olson, eq. (15) and (16): for each pair of nodes with traffic, who sends and who
+/// receives. Most often one process each; a pair with much traffic may be cut into parts by origin, as section 4.1 of
+/// the paper lets a node be mapped to several local processes. Under MPI a rank knows the pairs (n, m) of its own node
+/// n; in memory all pairs are known.
+class NodePairing {
+ public:
+  /// The traffic of one pair of nodes, from the origins of this part, is one message between these two ranks.
+  struct Part {
+    int firstLocal;  ///< lowest local rank of its origins; the next part's ends them
+    int sender, receiver;
+  };
+
+  static constexpr long neverSplit = std::numeric_limits<long>::max();
+
+  /// Agrees on the pairs. Node leaders talk to their ranks and to the leaders of the nodes their node sends to;
+  /// nobody else, so no rank sends a number of messages that grows with the machine.
+  ///
+  /// A pair of nodes with V distinct values gets ceil(V / splitValues) parts, but no more than the smaller node has
+  /// ranks. A part holds consecutive origins, so its volume is that of an equal share give or take one origin's; where
+  /// one origin has more than an equal share, there are fewer parts. The parts of one pair have different senders and
+  /// different receivers.
+  /// \param patterns one for each rank the transport plays
+  /// \param splitValues at least 1, the same on all ranks
+  /// \note Collective on the transport.
+  static NodePairing agree(SetupTransport& transport, const NodeTopology& topology,
+                           const std::vector<Pattern>& patterns, Pairing pairing, long splitValues = neverSplit);
+
+  /// The part of the traffic from node `from` to node `to` that holds what local rank `local` of `from` owns.
+  /// \throws Error if the pair has no traffic or is not known here.
+  const Part& partOf(int from, int to, int local) const;
+
+  /// Rank on `from` that sends to node `to`, and rank on `to` that receives, where nothing is split.
+  int senderOf(int from, int to) const { return partOf(from, to, 0).sender; }
+  int receiverOf(int from, int to) const { return partOf(from, to, 0).receiver; }
+
+ private:
+  static std::int64_t key(int from, int to) { return (static_cast<std::int64_t>(from) << 32) | to; }
+
+  std::unordered_map<std::int64_t, std::vector<Part>> pairs_;  // parts by firstLocal
+};
+
+}  // namespace Komvos

@@ -1,0 +1,50 @@
+/// \file Komvos_Route.hpp
+/// How one value travels from its owner to a destination.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Komvos_NodeTopology.hpp"
+#include "Komvos_Pattern.hpp"
+#include "Komvos_SetupTransport.hpp"
+
+namespace Komvos {
+
+/// A rule of hops. The plan builder does everything else, the same for every route.
+class Route {
+ public:
+  virtual ~Route() = default;
+
+  virtual std::string name() const = 0;
+
+  /// The most hops any value takes.
+  virtual int numStages() const = 0;
+
+  /// Agrees on what the rule needs to know about this halo, if anything.
+  /// \param patterns one for each rank the transport plays
+  /// \note Collective on the transport.
+  virtual void prepare(SetupTransport& transport, const std::vector<Pattern>& patterns) {
+    static_cast<void>(transport);
+    static_cast<void>(patterns);
+  }
+
+  /// Where the value goes next.
+  /// \param stage       0 .. numStages()-1
+  /// \param here        the rank that holds it now
+  /// \param origin      its owner
+  /// \param destination the rank that needs it; here != destination
+  /// \return `here` to keep it for a later stage. After the last stage it must have reached `destination`.
+  virtual int hop(int stage, int here, int origin, int destination) const = 0;
+};
+
+/// Every value goes straight to every rank that needs it: Algorithm 1 of Bienz, Gropp and Olson, and what Tpetra does.
+class StandardRoute : public Route {
+ public:
+  std::string name() const override { return "standard"; }
+  int numStages() const override { return 1; }
+  int hop(int, int, int, int destination) const override { return destination; }
+};
+
+}  // namespace Komvos

@@ -1,0 +1,185 @@
+#include "Komvos_TuningCache.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "Komvos_Broadcast.hpp"
+#include "Komvos_Error.hpp"
+#include "Komvos_SystemInfo.hpp"
+
+namespace Komvos {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* format = "komvos-tuning-cache";
+constexpr int version = 1;
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {  // splitmix64 of the two
+  std::uint64_t z = hash + 0x9e3779b97f4a7c15u + value;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+std::string hex(std::uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::uint64_t fromHex(const std::string& text) {
+  if (text.size() != 16 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw BadInput("'" + text + "' is not a number of 16 hexadecimal digits");
+  }
+  return std::stoull(text, nullptr, 16);
+}
+
+std::string machineOf(MPI_Comm comm) {
+  return Impl::broadcast(comm, Impl::processorName() + ", " + Impl::mpiLibraryName());
+}
+
+}  // namespace
+
+HaloKey identify(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topology) {
+  std::uint64_t hash = mix(pattern.rank, pattern.numOwned);
+  for (const Pattern::Send& send : pattern.sends) {
+    hash = mix(mix(hash, send.destination), send.local);
+  }
+  for (const Pattern::Receive& receive : pattern.receives) {
+    hash = mix(mix(mix(hash, receive.value.owner), receive.value.local), receive.target);
+  }
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &hash, 1, MPI_UINT64_T, MPI_SUM, comm), "MPI_Allreduce");
+  return {hash, topology.fingerprint(), topology.describe(), machineOf(comm)};
+}
+
+std::string toString(IntraNode onNode) { return onNode == IntraNode::sharedMemory ? "shared-memory" : "messages"; }
+
+IntraNode parseIntraNode(const std::string& text) {
+  for (const IntraNode one : {IntraNode::messages, IntraNode::sharedMemory}) {
+    if (text == toString(one)) {
+      return one;
+    }
+  }
+  throw BadInput("'" + text + "' is not one of messages, shared-memory");
+}
+
+OnNodeWish parseOnNodeWish(const std::string& text) {
+  if (text == "auto") {
+    return OnNodeWish::automatic;
+  }
+  if (text != toString(IntraNode::messages) && text != toString(IntraNode::sharedMemory)) {
+    throw BadInput("'" + text + "' is not one of messages, shared-memory, auto");
+  }
+  return parseIntraNode(text);
+}
+
+TuningCache TuningCache::load(MPI_Comm comm, const std::string& file) {
+  int rank = 0;
+  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  std::string text;
+  std::string error;
+  if (rank == 0) {
+    std::ifstream in(file, std::ios::binary);
+    char block[4096];
+    while (in.read(block, sizeof block), in.gcount() > 0) {
+      text.append(block, static_cast<std::size_t>(in.gcount()));
+    }
+    if (!in.is_open() || in.bad()) {  // bad: a directory opens, and cannot be read
+      error = "cannot read decisions from '" + file + "'";
+    }
+  }
+  throwOnAllIfAny(comm, error);
+  return parse(Impl::broadcast(comm, text), file);  // the same text, hence the same outcome, everywhere
+}
+
+TuningCache TuningCache::parse(const std::string& text, const std::string& name) {
+  TuningCache book;
+  book.name_ = name;
+  try {
+    const Json json = Json::parse(text);
+    if (json.at("format") != format || json.at("version") != version) {
+      throw BadInput("format is not " + std::string(format) + ", version " + std::to_string(version));
+    }
+    if (!json.at("decisions").is_array()) {
+      throw BadInput("\"decisions\" is not a list");
+    }
+    for (const Json& one : json.at("decisions")) {
+      Entry entry;
+      entry.halo.pattern = fromHex(one.at("pattern").get<std::string>());
+      entry.halo.topology = fromHex(one.at("topology").get<std::string>());
+      entry.halo.topologyText = one.at("topology_text").get<std::string>();
+      entry.halo.machine = one.at("machine").get<std::string>();
+      entry.method.route = parseRoute(one.at("route").get<std::string>());
+      if (entry.method.route.kind == RouteChoice::Kind::automatic) {
+        throw BadInput("a decision for route auto decides nothing");
+      }
+      entry.method.pairing = parsePairing(one.at("pairing").get<std::string>());
+      entry.method.onNode = parseIntraNode(one.at("on_node").get<std::string>());
+      book.entries_.push_back(std::move(entry));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw BadInput("decisions in " + name + ": damaged, or not such a file: " + error.what());
+  } catch (const BadInput& error) {
+    throw BadInput("decisions in " + name + ": " + error.what());
+  }
+  return book;
+}
+
+std::string TuningCache::toText() const {
+  Json json{{"format", format}, {"version", version}, {"decisions", Json::array()}};
+  for (const Entry& entry : entries_) {
+    json["decisions"].push_back({{"pattern", hex(entry.halo.pattern)},
+                                 {"topology", hex(entry.halo.topology)},
+                                 {"topology_text", entry.halo.topologyText},
+                                 {"machine", entry.halo.machine},
+                                 {"route", toString(entry.method.route)},
+                                 {"pairing", toString(entry.method.pairing)},
+                                 {"on_node", toString(entry.method.onNode)}});
+  }
+  return json.dump(1) + "\n";
+}
+
+void TuningCache::save(const std::string& file) const {
+  const std::string temporary = file + "." + std::to_string(getpid()) + ".tmp";
+  std::ofstream out(temporary, std::ios::binary);
+  out << toText();
+  out.close();
+  if (!out || std::rename(temporary.c_str(), file.c_str()) != 0) {
+    std::remove(temporary.c_str());
+    throw Error("cannot write decisions to " + file);
+  }
+}
+
+void TuningCache::add(const HaloKey& halo, const TuningDecision& method) {
+  const auto same = [&](const Entry& entry) {
+    return entry.halo.pattern == halo.pattern && entry.halo.topology == halo.topology &&
+           entry.halo.machine == halo.machine;
+  };
+  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), same), entries_.end());
+  entries_.push_back({halo, method});
+}
+
+const TuningDecision& TuningCache::find(const HaloKey& halo) const {
+  std::string reason = "none of its " + std::to_string(entries_.size()) + " decisions is for this pattern";
+  for (const Entry& entry : entries_) {
+    if (entry.halo.pattern != halo.pattern) {
+      continue;
+    }
+    if (entry.halo.topology != halo.topology) {
+      reason = "made for other nodes: " + entry.halo.topologyText + "; here: " + halo.topologyText;
+    } else if (entry.halo.machine != halo.machine) {
+      reason = "made on another machine: " + entry.halo.machine + "; here: " + halo.machine;
+    } else {
+      return entry.method;
+    }
+  }
+  throw BadInput("decisions in " + name_ + " do not fit this halo: " + reason);
+}
+
+}  // namespace Komvos

@@ -1,0 +1,489 @@
+// NodeAwareImport against Tpetra's doImport and doExport.
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_NodeAwareImport.hpp"
+#include "Komvos_Settings.hpp"
+#include "support/mpi_support.hpp"
+#include "support/tpetra_support.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Komvos::BadInput;
+using Komvos::ExchangeOptions;
+using Komvos::IntraNode;
+using Komvos::NodeAwareImport;
+using Komvos::NodeTopology;
+using Komvos::PlanMismatch;
+using Komvos::RouteChoice;
+using Import = Tpetra::Import<>;
+using Export = Tpetra::Export<>;
+
+/// Multivectors over the same map, one for Tpetra and one for Komvos, with the same entries.
+template <class Scalar>
+struct Twins {
+  MultiVector<Scalar> theirs, ours;
+  Twins(const RCP<const Map>& map, std::size_t columns, unsigned seed) : theirs(map, columns), ours(map, columns) {
+    fill(theirs, seed);
+    Tpetra::deep_copy(ours, theirs);
+  }
+};
+
+const std::vector<std::size_t>& columnCounts() {
+  static const std::vector<std::size_t> counts{1, 3, 4, 7};
+  return counts;
+}
+
+/// A halo along a route, and by what on the node.
+struct Method {
+  RouteChoice route;
+  IntraNode onNode;
+};
+
+/// The two routes everybody uses, and shared memory.
+const std::vector<Method>& someMethods() {
+  static const std::vector<Method> some{{RouteChoice::standard, IntraNode::messages},
+                                        {RouteChoice::threeStep, IntraNode::messages},
+                                        {RouteChoice::threeStep, IntraNode::sharedMemory}};
+  return some;
+}
+
+std::vector<Method> oneInTurn(const NodeTopology&, std::size_t turn) {
+  return {someMethods()[turn % someMethods().size()]};
+}
+
+/// Every route, by messages and some by shared memory.
+std::vector<Method> allMethods(const NodeTopology& topology, std::size_t) {
+  using Komvos::AxisFactors;
+  std::vector<Method> methods;
+  for (const RouteChoice& route :
+       {RouteChoice::standard, RouteChoice::twoStep, RouteChoice::threeStep, RouteChoice::split, RouteChoice::axis}) {
+    methods.push_back({route, IntraNode::messages});
+  }
+  methods[3].route.splitValues = 3;
+  const std::vector<AxisFactors> grids = AxisFactors::all(topology.numRanks());
+  RouteChoice axis = RouteChoice::axis;
+  axis.factors = grids[grids.size() / 2];
+  methods.push_back({axis, IntraNode::sharedMemory});
+  methods.push_back({RouteChoice::standard, IntraNode::sharedMemory});
+  methods.push_back({RouteChoice::threeStep, IntraNode::sharedMemory});
+  methods.push_back({RouteChoice::sockets, IntraNode::messages});
+  return methods;
+}
+
+/// Calls work(maps, options) for every kind of maps, topology and method.
+void onHalos(const TeuchosComm& comm, std::vector<Method> (*methods)(const NodeTopology&, std::size_t turn),
+             const std::function<void(const MapPair&, const ExchangeOptions&)>& work) {
+  unsigned seed = 0;
+  std::size_t turn = 0;
+  for (const MapKind& kind : mapKinds()) {
+    const MapPair maps = makeMaps(kind, ++seed, comm);
+    for (const NamedTopology& where : topologiesFor(comm->getSize())) {
+      for (const Method& method : methods(where.topology, ++turn)) {
+        SCOPED_TRACE(maps.name + ", " + where.name + ", " + toString(method.route) + ", " + toString(method.onNode));
+        auto options = optionsFor(where, method.route, method.onNode);
+        options.sockets = std::make_shared<const NodeTopology>(socketsOf(where.topology, 2));
+        work(maps, options);
+      }
+    }
+  }
+}
+
+using CombineModes = std::vector<Tpetra::CombineMode>;
+
+/// Copies towards the overlapping map must be the same bits as Tpetra's.
+template <class Scalar, class Transfer>
+void checkCopies(const NodeAwareImport<>& halo, const Transfer& transfer, std::size_t columns,
+                 const CombineModes& modes = {Tpetra::INSERT, Tpetra::REPLACE, Tpetra::ADD, Tpetra::ADD_ASSIGN}) {
+  for (const Tpetra::CombineMode mode : modes) {
+    MultiVector<Scalar> source(halo.getOwnedMap(), columns);
+    fill(source, 1);
+    Twins<Scalar> target(halo.getOverlappingMap(), columns, 2);
+    target.theirs.doImport(source, transfer, mode);
+    halo.doImport(source, target.ours, mode);
+    EXPECT_TRUE(sameBits(entries(target.theirs), entries(target.ours)))
+        << "mode " << mode << ", " << columns << " columns, difference "
+        << difference(entries(target.theirs), entries(target.ours), 1);
+  }
+}
+
+/// Sums towards the owned map must be Tpetra's but for rounding, and always the same bits.
+template <class Scalar, class Transfer>
+void checkSums(const NodeAwareImport<>& halo, const Transfer& transfer, std::size_t columns,
+               const CombineModes& modes = {Tpetra::ADD, Tpetra::ADD_ASSIGN}) {
+  Random delays(static_cast<unsigned>(halo.plan().rank));
+  for (const Tpetra::CombineMode mode : modes) {
+    MultiVector<Scalar> source(halo.getOverlappingMap(), columns);
+    fill(source, 3);
+    Twins<Scalar> target(halo.getOwnedMap(), columns, 4);
+    target.theirs.doExport(source, transfer, mode);
+    const MultiVector<Scalar> start(target.ours, Teuchos::Copy);
+    halo.doExport(source, target.ours, mode);
+    const auto first = entries(target.ours);
+    const double scale = 1000.0 * halo.plan().numRanks;  // of a sum of numbers up to 1000
+    EXPECT_LE(difference(entries(target.theirs), first, scale), 1e-14)
+        << "mode " << mode << ", " << columns << " columns";
+    Tpetra::deep_copy(target.ours, start);
+    usleep(static_cast<useconds_t>(delays.below(200)));
+    halo.doExport(source, target.ours, mode);
+    EXPECT_TRUE(sameBits(first, entries(target.ours))) << "mode " << mode << ", another run, other sums";
+  }
+}
+
+TEST(NodeAwareImport, MovesWhatTpetrasImportMoves) {
+  bool all[4] = {};  // same, permuted, remote, exported: seen together
+  std::size_t turn = 0;
+  onHalos(Tpetra::getDefaultComm(), allMethods, [&](const MapPair& maps, const ExchangeOptions& options) {
+    const Import import(maps.owned, maps.overlapping);
+    const NodeAwareImport<> halo(import, options);
+    EXPECT_TRUE(halo.getOwnedMap()->isSameAs(*maps.owned));
+    EXPECT_TRUE(halo.getOverlappingMap()->isSameAs(*maps.overlapping));
+    EXPECT_EQ(static_cast<int>(import.getNumSameIDs()), halo.numSame());
+    EXPECT_EQ(import.getNumRemoteIDs(), halo.plan().deliveries.size());
+    EXPECT_EQ(0u, halo.report().route.find(toString(*options.route).substr(0, 4)));
+    EXPECT_EQ(halo.report().chosen.total.onNodeMessages > 0 ? options.onNode->way : IntraNode::messages,
+              halo.report().onNode);
+    if (import.getNumSameIDs() > 0 && import.getNumPermuteIDs() > 0) {
+      all[0] = all[1] = true;
+      all[2] = all[2] || import.getNumRemoteIDs() > 0;
+      all[3] = all[3] || import.getNumExportIDs() > 0;
+    }
+    const std::size_t columns = columnCounts()[turn++ % 4];
+    if (turn / 4 % 2 == 0) {  // each method and number of columns meets all modes: there are nine methods
+      checkCopies<double>(halo, import, columns, {Tpetra::INSERT, Tpetra::ADD});
+      checkSums<double>(halo, import, columns, {Tpetra::ADD});
+    } else {
+      checkCopies<double>(halo, import, columns, {Tpetra::REPLACE, Tpetra::ADD_ASSIGN});
+      checkSums<double>(halo, import, columns, {Tpetra::ADD_ASSIGN});
+    }
+  });
+  int seen = all[0] && all[1] && (Tpetra::getDefaultComm()->getSize() == 1 || (all[2] && all[3])) ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &seen, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  EXPECT_EQ(1, seen) << "no maps had same, permuted, remote and exported entries at once";
+}
+
+TEST(NodeAwareImport, MovesTheSameAlongTheAxesOfEveryGrid) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int size = comm->getSize();
+  const MapPair maps = makeMaps(mapKinds()[6], 3, comm);  // everybody needs everything
+  const Import import(maps.owned, maps.overlapping);
+  for (const int ppn : {2, 4}) {
+    const NamedTopology where{std::to_string(ppn) + " per node", NodeTopology::uniform(size, ppn)};
+    for (const auto& factors : Komvos::AxisFactors::all(size)) {
+      RouteChoice route = RouteChoice::axis;
+      route.factors = factors;
+      SCOPED_TRACE(where.name + ", " + toString(route));
+      const NodeAwareImport<> halo(import, optionsFor(where, route));
+      EXPECT_EQ(toString(route), halo.report().route);
+      checkCopies<double>(halo, import, 1);
+      checkSums<double>(halo, import, 1);
+    }
+  }
+}
+
+TEST(NodeAwareImport, MovesWhatTpetrasExportMoves) {
+  onHalos(Tpetra::getDefaultComm(), oneInTurn, [&](const MapPair& maps, const ExchangeOptions& options) {
+    const Export exporter(maps.overlapping, maps.owned);
+    const NodeAwareImport<> halo(exporter, options);
+    EXPECT_TRUE(halo.getOwnedMap()->isSameAs(*maps.owned));
+    EXPECT_TRUE(halo.getOverlappingMap()->isSameAs(*maps.overlapping));
+    checkSums<double>(halo, exporter, 1);
+    checkSums<double>(halo, exporter, 3);
+    checkCopies<double>(halo, exporter, 3);
+  });
+}
+
+TEST(NodeAwareImport, MovesWholeNumbers) {
+  onHalos(Tpetra::getDefaultComm(), oneInTurn, [&](const MapPair& maps, const ExchangeOptions& options) {
+    const Import import(maps.owned, maps.overlapping);
+    const NodeAwareImport<> halo(import, options);
+    checkCopies<int>(halo, import, 2);
+    checkSums<int>(halo, import, 2);
+    checkCopies<GO>(halo, import, 1);
+    checkSums<GO>(halo, import, 1);
+    checkCopies<double>(halo, import, 2);  // the plan is shared by all types
+  });
+}
+
+/// Columns 0, 3, 5 of a vector of seven: no constant stride.
+template <class Scalar>
+auto someColumns(MultiVector<Scalar>& wide) {
+  Teuchos::Array<std::size_t> columns(3);
+  columns[0] = 0;
+  columns[1] = 3;
+  columns[2] = 5;
+  return wide.subViewNonConst(columns());
+}
+
+TEST(NodeAwareImport, TakesScatteredAndConsecutiveColumnsOfLargerVectors) {
+  onHalos(Tpetra::getDefaultComm(), oneInTurn, [&](const MapPair& maps, const ExchangeOptions& options) {
+    const Import import(maps.owned, maps.overlapping);
+    const NodeAwareImport<> halo(import, options);
+    MultiVector<double> owned(maps.owned, 7);
+    fill(owned, 5);
+    Twins<double> wide(maps.overlapping, 7, 6);
+    someColumns(wide.theirs)->doImport(*someColumns(owned), import, Tpetra::INSERT);
+    halo.doImport(*someColumns(owned), *someColumns(wide.ours), Tpetra::INSERT);
+    EXPECT_TRUE(sameBits(entries(wide.theirs), entries(wide.ours))) << "scattered columns";
+    const Teuchos::Range1D range(2, 4);
+    wide.theirs.subViewNonConst(range)->doImport(*owned.subView(range), import, Tpetra::ADD_ASSIGN);
+    halo.doImport(*owned.subView(range), *wide.ours.subViewNonConst(range), Tpetra::ADD_ASSIGN);
+    EXPECT_TRUE(sameBits(entries(wide.theirs), entries(wide.ours))) << "consecutive columns";
+    Twins<double> back(maps.owned, 7, 7);
+    someColumns(back.theirs)->doExport(*someColumns(wide.theirs), import, Tpetra::ADD);
+    halo.doExport(*someColumns(wide.ours), *someColumns(back.ours), Tpetra::ADD);
+    EXPECT_LE(difference(entries(back.theirs), entries(back.ours), 1000.0 * halo.plan().numRanks), 1e-14);
+  });
+}
+
+TEST(NodeAwareImport, OutlivesTheImportAndCanBeMoved) {
+  const auto comm = Tpetra::getDefaultComm();
+  const MapPair maps = makeMaps(mapKinds()[1], 5, comm);
+  const NamedTopology where{"two", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  auto import = rcp(new Import(maps.owned, maps.overlapping));
+  NodeAwareImport<> first(*import, optionsFor(where, RouteChoice::threeStep));
+  import = Teuchos::null;
+  NodeAwareImport<> second(std::move(first));
+  const Import again(maps.owned, maps.overlapping);
+  checkCopies<double>(second, again, 2);
+  NodeAwareImport<> third(again, optionsFor(where, RouteChoice::standard));
+  third = std::move(second);
+  checkSums<double>(third, again, 2);
+}
+
+TEST(NodeAwareImport, WorksOnPartsOfTheWorld) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  {
+    const TeuchosComm comm = rcp(new Teuchos::MpiComm<int>(half));
+    onHalos(comm, oneInTurn, [&](const MapPair& maps, const ExchangeOptions& options) {
+      const Import import(maps.owned, maps.overlapping);
+      const NodeAwareImport<> halo(import, options);
+      checkCopies<double>(halo, import, 2);
+      checkSums<double>(halo, import, 1);
+    });
+  }
+  MPI_Comm_free(&half);
+}
+
+/// Nothing is decided but the nodes.
+ExchangeOptions choiceOf(const NamedTopology& where) {
+  ExchangeOptions options;
+  options.topology = std::make_shared<const NodeTopology>(where.topology);
+  return options;
+}
+
+TEST(NodeAwareImport, ChoosesARouteByMeasuringAndMovesTheSame) {
+  const auto comm = Tpetra::getDefaultComm();
+  const MapPair maps = makeMaps(mapKinds()[1], 9, comm);
+  const Import import(maps.owned, maps.overlapping);
+  for (const NamedTopology& where : topologiesFor(comm->getSize())) {
+    const NodeAwareImport<> halo(import, choiceOf(where));
+    EXPECT_EQ(halo.report().candidates.size() > 1, halo.report().standardSeconds > 0);
+    const auto& all = halo.report().candidates;
+    EXPECT_EQ(1, std::count_if(all.begin(), all.end(), [](const auto& one) { return one.rejectionReason.empty(); }));
+    EXPECT_FALSE(describe(halo.report()).empty());
+    checkCopies<double>(halo, import, 1);
+  }
+}
+
+// --- misuse ----------------------------------------------------------------------------------------------------------
+
+/// Runs `work` and returns its error, or nothing.
+template <class ErrorType>
+std::string errorOf(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const ErrorType& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(NodeAwareImportMisuse, AVectorOverAnotherMapOnOneRankIsAnErrorAndNobodyWaits) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int rank = comm->getRank();
+  const MapPair maps = makeMaps(mapKinds()[6], 5, comm);  // everybody needs everything
+  const Import import(maps.owned, maps.overlapping);
+  std::vector<GO> longer;
+  for (std::size_t i = 0; i < Komvos::Impl::localLength(*maps.owned); ++i) {
+    longer.push_back(maps.owned->getGlobalElement(static_cast<LO>(i)));
+  }
+  longer.push_back(100000 + rank);
+  const auto wrongOwned = makeMap(longer, comm);
+  for (const NamedTopology& where : topologiesFor(comm->getSize())) {
+    for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
+      const NodeAwareImport<> halo(import, optionsFor(where, route));
+      for (int guilty = 0; guilty < comm->getSize(); ++guilty) {
+        MultiVector<double> source(rank == guilty ? wrongOwned : maps.owned, 2);
+        MultiVector<double> target(maps.overlapping, 2);
+        fill(source, 1);
+        const std::string text = errorOf<PlanMismatch>([&] { halo.doImport(source, target, Tpetra::INSERT); });
+        // A rank needs values of the guilty one if that owns any.
+        std::size_t ownedByGuilty = Komvos::Impl::localLength(*maps.owned);
+        MPI_Bcast(&ownedByGuilty, static_cast<int>(sizeof ownedByGuilty), MPI_BYTE, guilty, MPI_COMM_WORLD);
+        EXPECT_TRUE(!text.empty() || (rank != guilty && ownedByGuilty == 0))
+            << where.name << ", guilty rank " << guilty;
+        if (rank == guilty) {
+          const std::string rows = "source is " + std::to_string(longer.size()) + " x 2";
+          EXPECT_NE(std::string::npos, text.find(rows)) << text;
+        }
+        MultiVector<double> sums(rank == guilty ? wrongOwned : maps.owned, 2);
+        const std::string back = errorOf<PlanMismatch>([&] { halo.doExport(target, sums, Tpetra::ADD); });
+        EXPECT_TRUE(!back.empty() || rank != guilty) << where.name << ", guilty rank " << guilty;
+        checkCopies<double>(halo, import, 2);
+        checkSums<double>(halo, import, 1);
+      }
+    }
+  }
+}
+
+TEST(NodeAwareImportMisuse, OtherNumbersOfColumnsAndModesAreRefused) {
+  const auto comm = Tpetra::getDefaultComm();
+  const MapPair maps = makeMaps(mapKinds()[0], 5, comm);
+  const Import import(maps.owned, maps.overlapping);
+  const NodeAwareImport<> halo(import, optionsFor(topologiesFor(comm->getSize()).front(), RouteChoice::threeStep));
+  MultiVector<double> owned(maps.owned, 2);
+  MultiVector<double> narrow(maps.overlapping, 1);
+  MultiVector<double> good(maps.overlapping, 2);
+  EXPECT_NE("", errorOf<PlanMismatch>([&] { halo.doImport(owned, narrow, Tpetra::INSERT); }));
+  EXPECT_NE("", errorOf<PlanMismatch>([&] { halo.doExport(narrow, owned, Tpetra::ADD); }));
+  EXPECT_NE("", errorOf<BadInput>([&] { halo.doImport(owned, good, Tpetra::ABSMAX); }));
+  EXPECT_NE("", errorOf<BadInput>([&] { halo.doExport(good, owned, Tpetra::INSERT); }));
+  checkCopies<double>(halo, import, 2);
+  checkSums<double>(halo, import, 2);
+}
+
+/// A rank's own code throws before it takes part, or it asks for a mode that does not exist: nobody waits, whoever
+/// needs its values hears of it, and the next exchange is as if nothing had happened.
+void checkARankThatCannotTakePart(const std::function<void(const NodeAwareImport<>&)>& insteadOfImport,
+                                  const std::function<void(const NodeAwareImport<>&)>& insteadOfExport) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int rank = comm->getRank();
+  const int size = comm->getSize();
+  const MapPair maps = makeMaps(mapKinds()[6], 5, comm);  // everybody needs everything
+  const Import import(maps.owned, maps.overlapping);
+  const auto ownedByMe = static_cast<int>(Komvos::Impl::localLength(*maps.owned));
+  std::vector<int> owned(size);
+  MPI_Allgather(&ownedByMe, 1, MPI_INT, owned.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  const NamedTopology pairs{"pairs", NodeTopology::uniform(size, 2)};
+  for (const Method& method : someMethods()) {
+    for (int guilty = 0; guilty < size; ++guilty) {
+      SCOPED_TRACE(toString(method.route) + ", " + toString(method.onNode) + ", guilty rank " + std::to_string(guilty));
+      const NodeAwareImport<> halo(import, optionsFor(pairs, method.route, method.onNode));
+      MultiVector<double> source(maps.owned, 1);
+      MultiVector<double> target(maps.overlapping, 1);
+      fill(source, 1);
+      if (rank == guilty) {
+        insteadOfImport(halo);
+      } else {
+        const std::string text = errorOf<PlanMismatch>([&] { halo.doImport(source, target, Tpetra::INSERT); });
+        EXPECT_EQ(owned[guilty] > 0, text.find("abandoned") != std::string::npos) << text;
+      }
+      checkCopies<double>(halo, import, 1);
+      if (rank == guilty) {
+        insteadOfExport(halo);
+      } else {
+        const std::string text = errorOf<PlanMismatch>([&] { halo.doExport(target, source, Tpetra::ADD); });
+        EXPECT_EQ(owned[rank] > 0, text.find("abandoned") != std::string::npos) << text;
+      }
+      checkSums<double>(halo, import, 1);
+    }
+  }
+}
+
+TEST(NodeAwareImportMisuse, ARankThatThrowsBeforeCanLetTheOthersFinish) {
+  checkARankThatCannotTakePart([](const NodeAwareImport<>& halo) { halo.exchange<double>().abandonForward(); },
+                               [](const NodeAwareImport<>& halo) { halo.exchange<double>().abandonReverse(); });
+}
+
+TEST(NodeAwareImportMisuse, AModeThatDoesNotExistOnOneRankLeavesNobodyWaiting) {
+  const auto refused = [](const NodeAwareImport<>& halo, bool isImport) {
+    MultiVector<double> owned(halo.getOwnedMap(), 1);
+    MultiVector<double> overlapping(halo.getOverlappingMap(), 1);
+    const std::string text = errorOf<BadInput>([&] {
+      isImport ? halo.doImport(owned, overlapping, Tpetra::ABSMAX) : halo.doExport(overlapping, owned, Tpetra::INSERT);
+    });
+    EXPECT_NE(std::string::npos, text.find("CombineMode")) << text;
+  };
+  checkARankThatCannotTakePart([&](const NodeAwareImport<>& halo) { refused(halo, true); },
+                               [&](const NodeAwareImport<>& halo) { refused(halo, false); });
+}
+
+// --- environment -----------------------------------------------------------------------------------------------------
+
+std::string settingsError() {
+  return errorOf<BadInput>([] { Komvos::readSettings(); });
+}
+
+TEST(Environment, IsReadAndUnknownOrBadVariablesAreRefused) {
+  EXPECT_EQ("", settingsError());
+  {
+    const Variable typo("KOMVOS_RUOTE", "standard");
+    EXPECT_NE(std::string::npos, settingsError().find("KOMVOS_RUOTE"));
+  }
+  for (const char* bad : {"2", "yes", "", "-1", "01"}) {
+    const Variable gpu("KOMVOS_GPU_AWARE_MPI", bad);
+    EXPECT_NE(std::string::npos, settingsError().find("KOMVOS_GPU_AWARE_MPI")) << bad;
+    EXPECT_THROW(Komvos::gpuAwareMpi(), BadInput) << bad;
+  }
+  const Variable gpu("KOMVOS_GPU_AWARE_MPI", "1");
+  const Variable route("KOMVOS_ROUTE", "three-step");
+  EXPECT_TRUE(Komvos::gpuAwareMpi());
+  EXPECT_EQ("three-step", Komvos::readSettings().route.value_or(""));
+  EXPECT_FALSE(Komvos::readSettings().pairing.has_value());
+}
+
+/// One rank has a variable the others do not have.
+TEST(Environment, ABadValueOnOneRankIsTheSameErrorOnAllRanks) {
+  const auto comm = Tpetra::getDefaultComm();
+  const MapPair maps = makeMaps(mapKinds()[0], 5, comm);
+  const Import import(maps.owned, maps.overlapping);
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"KOMVOS_ROUTE", "four-step"},       {"KOMVOS_PAIRING", "none"},       {"KOMVOS_RANKS_PER_NODE", "many"},
+      {"KOMVOS_RANKS_PER_NODE", "77,1"},   {"KOMVOS_GPU_AWARE_MPI", "both"}, {"KOMVOS_SOMETHING", "1"},
+      {"KOMVOS_RANKS_PER_NODE", "@/none"},
+  };
+  for (const auto& [name, value] : bad) {
+    std::unique_ptr<Variable> variable;
+    if (comm->getRank() == comm->getSize() - 1) {
+      variable = std::make_unique<Variable>(name, value);
+    }
+    const std::string text = errorOf<BadInput>([&] { const NodeAwareImport<> halo(import); });
+    EXPECT_NE(std::string::npos, text.find(value == "1" ? name : value.substr(value.front() == '@' ? 1 : 0)))
+        << name << "=" << value << ": " << text;
+  }
+}
+
+TEST(Environment, GivesTheDefaultsOfOptions) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int size = comm->getSize();
+  const MapPair maps = makeMaps(mapKinds()[6], 5, comm);
+  const Import import(maps.owned, maps.overlapping);
+  const Variable route("KOMVOS_ROUTE", "three-step");
+  const Variable topology("KOMVOS_RANKS_PER_NODE", "1");
+  const Variable pairing("KOMVOS_PAIRING", "majority");
+  const NodeAwareImport<> halo(import);
+  EXPECT_EQ("three-step", halo.report().route);
+  EXPECT_EQ(0, halo.report().chosen.total.onNodeMessages);
+  EXPECT_EQ(size > 1, halo.report().chosen.total.interNodeMessages > 0);
+  checkCopies<double>(halo, import, 1);
+  const NamedTopology one{"one node", Komvos::NodeTopology::uniform(size, size)};
+  const NodeAwareImport<> other(import, optionsFor(one, RouteChoice::standard));
+  EXPECT_EQ("standard", other.report().route) << "an option must win against the environment";
+  EXPECT_EQ(0, other.report().chosen.total.interNodeMessages);
+}
+
+}  // namespace

@@ -1,0 +1,430 @@
+// NodeAwareCrsMatrix::apply and residual against Tpetra's.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <Tpetra_Details_residual.hpp>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "support/matrix_support.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Komvos::NodeAwareCrsMatrix;
+using Komvos::RouteChoice;
+
+const double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// Calls work(matrix, node-aware matrix) for all matrices, topologies and routes.
+template <class Work>
+void onMatrices(const Work& work, const TeuchosComm& comm = Tpetra::getDefaultComm()) {
+  int turn = 0;
+  for (const NamedMatrix& one : matricesOn(comm)) {
+    ++turn;  // each topology meets both routes, for their number may be even
+    for (const NamedTopology& where : topologiesFor(comm->getSize())) {
+      for (const RouteChoice& route : routesInTurn(comm->getSize(), ++turn)) {
+        SCOPED_TRACE(one.name + ", " + where.name + (route == RouteChoice::standard ? ", standard" : ", three-step"));
+        const NodeAwareCrsMatrix<> nodeAware(*one.matrix, optionsFor(where, route));
+        work(*one.matrix, nodeAware);
+      }
+    }
+  }
+}
+
+/// Calls work for one topology only.
+template <class Work>
+void onMatricesOfPairs(const Work& work) {
+  const auto comm = Tpetra::getDefaultComm();
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  for (const NamedMatrix& one : matricesOn(comm)) {
+    SCOPED_TRACE(one.name);
+    const NodeAwareCrsMatrix<> nodeAware(*one.matrix, optionsFor(pairs, RouteChoice::threeStep));
+    work(*one.matrix, nodeAware);
+  }
+}
+
+/// What rounding errors are measured by: entries up to 6 in at most 10 places of a row (and as many rows shared with
+/// other ranks), vectors up to 1000, factors up to 2.5.
+const double scale = 1000 * 6 * 10 * 2.5;
+
+void fillWithNan(Vector& vector) { vector.putScalar(nan); }
+
+void checkApply(const Matrix& matrix, const Matrix& nodeAware, std::size_t columns, Teuchos::ETransp mode, double alpha,
+                double beta) {
+  const bool plain = mode == Teuchos::NO_TRANS;
+  Vector x(plain ? matrix.getDomainMap() : matrix.getRangeMap(), columns);
+  Vector theirs(plain ? matrix.getRangeMap() : matrix.getDomainMap(), columns);
+  Vector ours(theirs.getMap(), columns);
+  fill(x, 1);
+  fill(theirs, 2);
+  Tpetra::deep_copy(ours, theirs);
+  if (beta == 0) {
+    fillWithNan(ours);
+  }
+  matrix.apply(x, theirs, mode, alpha, beta);
+  nodeAware.apply(x, ours, mode, alpha, beta);
+  EXPECT_LE(difference(entries(theirs), entries(ours), scale), 1e-14)
+      << columns << " columns, " << (plain ? "" : "transposed, ") << "alpha " << alpha << ", beta " << beta;
+}
+
+TEST(NodeAwareCrsMatrix, AppliesAsTpetraDoesWithEveryFactor) {
+  onMatrices([](const Matrix& matrix, const Matrix& nodeAware) {
+    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+      for (const double alpha : {1.0, 0.0, -2.5}) {
+        for (const double beta : {0.0, 1.0, -2.5}) {
+          checkApply(matrix, nodeAware, 1, mode, alpha, beta);
+        }
+      }
+    }
+  });
+}
+
+TEST(NodeAwareCrsMatrix, AppliesAsTpetraDoesToAnyNumberOfColumns) {
+  onMatrices([](const Matrix& matrix, const Matrix& nodeAware) {
+    for (const std::size_t columns : {1, 2, 3, 4, 5, 6, 3}) {
+      checkApply(matrix, nodeAware, columns, Teuchos::NO_TRANS, 1, 0);
+      checkApply(matrix, nodeAware, columns, Teuchos::NO_TRANS, -2.5, 1);
+      checkApply(matrix, nodeAware, columns, Teuchos::TRANS, 1, -2.5);
+    }
+  });
+}
+
+TEST(NodeAwareCrsMatrix, DoesNotReadXWhereAlphaIsZero) {
+  onMatricesOfPairs([](const Matrix& matrix, const Matrix& nodeAware) {
+    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+      const bool plain = mode == Teuchos::NO_TRANS;
+      Vector x(plain ? matrix.getDomainMap() : matrix.getRangeMap(), 2);
+      Vector theirs(plain ? matrix.getRangeMap() : matrix.getDomainMap(), 2);
+      fillWithNan(x);
+      for (const double beta : {0.0, 1.0}) {
+        fill(theirs, 2);
+        Vector ours(theirs, Teuchos::Copy);
+        matrix.apply(x, theirs, mode, 0, beta);
+        nodeAware.apply(x, ours, mode, 0, beta);
+        EXPECT_LE(difference(entries(theirs), entries(ours), scale), 1e-14)
+            << "beta " << beta << ", transposed " << !plain;
+      }
+    }
+  });
+}
+
+/// Columns 0, 3, 5 of a vector of seven: no constant stride.
+RCP<Vector> someColumns(Vector& wide) {
+  Teuchos::Array<std::size_t> columns(3);
+  columns[0] = 0;
+  columns[1] = 3;
+  columns[2] = 5;
+  return wide.subViewNonConst(columns());
+}
+
+TEST(NodeAwareCrsMatrix, TakesScatteredAndConsecutiveColumnsOfLargerVectors) {
+  // Tpetra 13.2 itself refuses scattered columns of X in some transposed applies: it gets contiguous copies.
+  const auto copyOf = [](const Vector& vector) { return Vector(vector, Teuchos::Copy); };
+  onMatricesOfPairs([&](const Matrix& matrix, const Matrix& nodeAware) {
+    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+      const bool plain = mode == Teuchos::NO_TRANS;
+      Vector x(plain ? matrix.getDomainMap() : matrix.getRangeMap(), 7);
+      Vector y(plain ? matrix.getRangeMap() : matrix.getDomainMap(), 7);
+      fill(x, 1);
+      fill(y, 2);
+      const Teuchos::Range1D range(1, 3);
+      const auto check = [&](const Vector& from, Vector& to, double alpha, double beta, const std::string& what) {
+        Vector theirs = copyOf(to);
+        matrix.apply(copyOf(from), theirs, mode, alpha, beta);
+        nodeAware.apply(from, to, mode, alpha, beta);
+        EXPECT_LE(difference(entries(theirs), entries(to), scale), 1e-14) << what << ", transposed " << !plain;
+      };
+      const auto before = entries(y);
+      check(*someColumns(x), *someColumns(y), 1, -2.5, "scattered to scattered");
+      check(*someColumns(x), *y.subViewNonConst(range), 1, 1, "scattered to consecutive");
+      check(*x.subView(range), *someColumns(y), -2.5, 0, "consecutive to scattered");
+      const auto after = entries(y);
+      for (std::size_t i = 0, rows = after.size() / 7; i < rows; ++i) {
+        for (const std::size_t untouched : {4, 6}) {
+          EXPECT_EQ(before[untouched * rows + i], after[untouched * rows + i]);
+        }
+      }
+    }
+  });
+}
+
+TEST(NodeAwareCrsMatrix, ForgetsWhatIsNotANumber) {
+  onMatricesOfPairs([](const Matrix& matrix, const Matrix& nodeAware) {
+    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+      for (const std::size_t columns : {1, 2}) {
+        const bool plain = mode == Teuchos::NO_TRANS;
+        Vector x(plain ? matrix.getDomainMap() : matrix.getRangeMap(), columns);
+        Vector y(plain ? matrix.getRangeMap() : matrix.getDomainMap(), columns);
+        fillWithNan(x);
+        nodeAware.apply(x, y, mode);
+        checkApply(matrix, nodeAware, columns, mode, 1, 1);
+      }
+    }
+  });
+}
+
+TEST(NodeAwareCrsMatrix, MayWriteOverItsInput) {
+  onMatricesOfPairs([](const Matrix& matrix, const Matrix& nodeAware) {
+    if (!matrix.getDomainMap()->isSameAs(*matrix.getRangeMap())) {
+      return;
+    }
+    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+      Vector x(matrix.getDomainMap(), 3);
+      fill(x, 1);
+      Vector expected(x, Teuchos::Copy);
+      matrix.apply(x, expected, mode, 1, -2.5);  // two vectors with the same entries
+      nodeAware.apply(x, x, mode, 1, -2.5);
+      EXPECT_LE(difference(entries(expected), entries(x), scale), 1e-14)
+          << "transposed " << (mode != Teuchos::NO_TRANS);
+      // Columns 0-2 onto columns 1-3 of one vector.
+      Vector wide(matrix.getDomainMap(), 4);
+      fill(wide, 3);
+      const Vector from(*wide.subView(Teuchos::Range1D(0, 2)), Teuchos::Copy);
+      Vector to(*wide.subView(Teuchos::Range1D(1, 3)), Teuchos::Copy);
+      matrix.apply(from, to, mode, 1, 0);
+      nodeAware.apply(*wide.subView(Teuchos::Range1D(0, 2)), *wide.subViewNonConst(Teuchos::Range1D(1, 3)), mode, 1, 0);
+      EXPECT_LE(difference(entries(to), entries(*wide.subView(Teuchos::Range1D(1, 3))), scale), 1e-14);
+    }
+  });
+}
+
+TEST(NodeAwareCrsMatrix, ShowsValuesThatChangeLater) {
+  onMatricesOfPairs([](const Matrix& matrix, const Matrix& nodeAware) {
+    Matrix& original = const_cast<Matrix&>(matrix);
+    checkApply(matrix, nodeAware, 2, Teuchos::NO_TRANS, 1, 0);
+    Vector x(matrix.getDomainMap(), 1);
+    Vector before(matrix.getRangeMap(), 1);
+    Vector after(matrix.getRangeMap(), 1);
+    fill(x, 1);
+    nodeAware.apply(x, before);
+    original.resumeFill();
+    original.scale(3);
+    original.fillComplete(matrix.getDomainMap(), matrix.getRangeMap());
+    nodeAware.apply(x, after);
+    before.scale(3);
+    EXPECT_LE(difference(entries(before), entries(after), 3 * scale), 1e-14);
+    checkApply(matrix, nodeAware, 2, Teuchos::TRANS, 1, 0);
+    original.resumeFill();
+    original.scale(1.0 / 3);
+    original.fillComplete(matrix.getDomainMap(), matrix.getRangeMap());
+  });
+}
+
+TEST(NodeAwareCrsMatrix, GivesTpetrasResidual) {
+  onMatrices([](const Matrix& matrix, const Matrix& base) {
+    const auto& nodeAware = dynamic_cast<const NodeAwareCrsMatrix<>&>(base);
+    for (const std::size_t columns : {1, 3}) {
+      Vector x(matrix.getDomainMap(), columns);
+      Vector b(matrix.getRangeMap(), columns);
+      Vector theirs(matrix.getRangeMap(), columns);
+      Vector ours(matrix.getRangeMap(), columns);
+      fill(x, 1);
+      fill(b, 2);
+      fillWithNan(ours);
+      theirs.assign(b);
+      matrix.apply(x, theirs, Teuchos::NO_TRANS, -1, 1);
+      nodeAware.residual(x, b, ours);
+      EXPECT_LE(difference(entries(theirs), entries(ours), scale), 1e-14) << columns << " columns";
+      nodeAware.residual(x, b, b);  // onto the right-hand side
+      EXPECT_LE(difference(entries(theirs), entries(b), scale), 1e-14) << columns << " columns, in place";
+    }
+    Vector x(matrix.getDomainMap(), 7);
+    Vector b(matrix.getRangeMap(), 7);
+    Vector ours(matrix.getRangeMap(), 7);
+    fill(x, 1);
+    fill(b, 2);
+    Vector theirs(b, Teuchos::Copy);
+    matrix.apply(*someColumns(x), *someColumns(theirs), Teuchos::NO_TRANS, -1, 1);
+    nodeAware.residual(*someColumns(x), *someColumns(b), *someColumns(ours));
+    EXPECT_LE(difference(entries(*someColumns(theirs)), entries(*someColumns(ours)), scale), 1e-14) << "scattered";
+  });
+}
+
+TEST(NodeAwareCrsMatrix, SortsItsRowsByWhatTheyNeed) {
+  onMatrices([](const Matrix& matrix, const Matrix& base) {
+    const auto& nodeAware = dynamic_cast<const NodeAwareCrsMatrix<>&>(base);
+    const auto counts = nodeAware.rowCounts();
+    EXPECT_EQ(Komvos::Impl::localRows(matrix), counts.local + counts.onNode + counts.offNode);
+    EXPECT_EQ(matrix.getGraph()->getImporter().is_null(), nodeAware.importHalo() == nullptr);
+    EXPECT_EQ(matrix.getGraph()->getExporter().is_null(), nodeAware.exportHalo() == nullptr);
+    // By definition: the furthest owner of a column of the row.
+    std::size_t expected[3] = {0, 0, 0};
+    std::vector<int> distance(Komvos::Impl::localLength(*matrix.getColMap()), 0);
+    if (nodeAware.importHalo() != nullptr) {
+      const auto& halo = *nodeAware.importHalo();
+      std::fill(distance.begin() + halo.numSame(), distance.end(), 1);  // permuted: not in place
+      for (const auto& delivery : halo.plan().deliveries) {
+        distance[halo.numSame() + delivery.target] = delivery.onNode ? 1 : 2;
+      }
+    }
+    const auto local = matrix.getLocalMatrixHost();
+    for (LO row = 0; row < local.numRows(); ++row) {
+      int furthest = 0;
+      for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
+        furthest = std::max(furthest, distance[local.graph.entries(k)]);
+      }
+      ++expected[furthest];
+    }
+    EXPECT_EQ(expected[0], counts.local);
+    EXPECT_EQ(expected[1], counts.onNode);
+    EXPECT_EQ(expected[2], counts.offNode);
+  });
+}
+
+TEST(NodeAwareCrsMatrix, OutlivesTheOriginalAndComesInOneLine) {
+  const auto comm = Tpetra::getDefaultComm();
+  const auto rows = rowsOf(40 * comm->getSize(), false, false, 1, comm);
+  Teuchos::RCP<const Matrix> original = laplace(40, comm->getSize(), 1, 0, rows);
+  const auto copy = laplace(40, comm->getSize(), 1, 0, rows);
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  const auto nodeAware = Komvos::makeNodeAware(original, optionsFor(pairs, RouteChoice::threeStep));
+  original = Teuchos::null;
+  checkApply(*copy, *nodeAware, 2, Teuchos::NO_TRANS, 1, 0);
+}
+
+TEST(NodeAwareCrsMatrix, WorksOnPartsOfTheWorld) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  {
+    const TeuchosComm comm = rcp(new Teuchos::MpiComm<int>(half));
+    onMatrices(
+        [](const Matrix& matrix, const Matrix& nodeAware) {
+          checkApply(matrix, nodeAware, 2, Teuchos::NO_TRANS, 1, 0);
+          checkApply(matrix, nodeAware, 2, Teuchos::TRANS, 1, 0);
+        },
+        comm);
+  }
+  MPI_Comm_free(&half);
+}
+
+TEST(NodeAwareCrsMatrixMisuse, AMatrixThatIsNotCompleteIsRefused) {
+  const auto comm = Tpetra::getDefaultComm();
+  const Matrix matrix(rowsOf(10 * comm->getSize(), false, false, 1, comm), 3);
+  EXPECT_THROW(const NodeAwareCrsMatrix<> nodeAware(matrix), Komvos::BadInput);
+}
+
+TEST(NodeAwareCrsMatrixMisuse, VectorsThatDoNotFitAreRefused) {
+  const auto comm = Tpetra::getDefaultComm();
+  const auto rows = rowsOf(20 * comm->getSize(), false, false, 1, comm);
+  const auto longer = rowsOf(22 * comm->getSize(), false, false, 1, comm);
+  const auto matrix = laplace(20, comm->getSize(), 1, 0, rows);
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  const NodeAwareCrsMatrix<> nodeAware(*matrix, optionsFor(pairs, RouteChoice::threeStep));
+  Vector good(rows, 2);
+  Vector narrow(rows, 1);
+  Vector wrong(longer, 2);
+  EXPECT_THROW(nodeAware.apply(good, narrow), Komvos::PlanMismatch);
+  if (comm->getSize() > 1) {
+    Vector result(rows, 2);
+    EXPECT_THROW(nodeAware.apply(wrong, result), Komvos::PlanMismatch);
+    EXPECT_THROW(nodeAware.apply(good, wrong), Komvos::PlanMismatch);
+    EXPECT_THROW(nodeAware.residual(good, wrong, result), Komvos::PlanMismatch);
+  }
+  checkApply(*matrix, nodeAware, 2, Teuchos::NO_TRANS, 1, 0);
+}
+
+const Komvos::IntraNode bothWays[] = {Komvos::IntraNode::messages, Komvos::IntraNode::sharedMemory};
+
+/// Calls work(matrix, node-aware matrix) for the matrix of this name along three steps, by both ways on the node.
+template <class Work>
+void onMatrixByBothWays(const std::string& name, const Work& work) {
+  const auto comm = Tpetra::getDefaultComm();
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  for (const NamedMatrix& one : matricesOn(comm)) {
+    for (const Komvos::IntraNode onNode : bothWays) {
+      if (one.name == name) {
+        SCOPED_TRACE(name + ", " + toString(onNode));
+        work(*one.matrix, NodeAwareCrsMatrix<>(*one.matrix, optionsFor(pairs, RouteChoice::threeStep, onNode)));
+      }
+    }
+  }
+}
+
+/// One rank gives a vector over a longer map: it must fail there, leave no other rank waiting, and do no harm.
+void checkWrongVectorOnOneRank(const std::string& name, Teuchos::ETransp mode, bool wrongX) {
+  onMatrixByBothWays(name, [&](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    const auto comm = Tpetra::getDefaultComm();
+    const bool plain = mode == Teuchos::NO_TRANS;
+    const auto longer = rowsOf(100 * comm->getSize(), false, false, 1, comm);
+    for (int guilty = 0; guilty < comm->getSize(); ++guilty) {
+      const bool wrong = guilty == comm->getRank();
+      Vector x(wrong && wrongX ? longer : plain ? matrix.getDomainMap() : matrix.getRangeMap(), 2);
+      Vector y(wrong && !wrongX ? longer : plain ? matrix.getRangeMap() : matrix.getDomainMap(), 2);
+      bool failed = false;
+      try {
+        nodeAware.apply(x, y, mode);
+      } catch (const Komvos::PlanMismatch&) {
+        failed = true;
+      }
+      EXPECT_TRUE(failed || !wrong) << "guilty rank " << guilty;
+      checkApply(matrix, nodeAware, 2, mode, 1, 0);
+    }
+  });
+}
+
+/// One rank's own code throws before apply: as the documentation of apply says, it lets the others finish.
+TEST(NodeAwareCrsMatrixMisuse, ARankThatThrowsBeforeApplyCanLetTheOthersFinish) {
+  for (const char* name : {"random, scattered rows", "band, another range map"}) {
+    onMatrixByBothWays(name, [](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+      const int rank = matrix.getComm()->getRank();
+      const int size = matrix.getComm()->getSize();
+      for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+        const bool plain = mode == Teuchos::NO_TRANS;
+        const auto* const first = plain ? nodeAware.importHalo() : nodeAware.exportHalo();
+        const auto* const second = plain ? nodeAware.exportHalo() : nodeAware.importHalo();
+        for (int guilty = 0; guilty < size; ++guilty) {
+          int failed = 0;
+          if (rank == guilty) {
+            if (first != nullptr) {
+              first->exchange<double>().abandonForward();
+            }
+            if (second != nullptr) {
+              second->exchange<double>().abandonReverse();
+            }
+          } else {
+            Vector x(plain ? matrix.getDomainMap() : matrix.getRangeMap(), 1);
+            Vector y(plain ? matrix.getRangeMap() : matrix.getDomainMap(), 1);
+            fill(x, 1);
+            try {
+              nodeAware.apply(x, y, mode);
+            } catch (const Komvos::PlanMismatch& error) {
+              EXPECT_NE(std::string::npos, std::string(error.what()).find("abandoned")) << error.what();
+              failed = 1;
+            }
+          }
+          MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+          EXPECT_EQ(size > 1 ? 1 : 0, failed) << "nobody missed the values of rank " << guilty;
+          checkApply(matrix, nodeAware, 1, mode, 1, 0);
+        }
+      }
+    });
+  }
+}
+
+TEST(NodeAwareCrsMatrixMisuse, AWrongXOnOneRankLeavesNobodyWaiting) {
+  checkWrongVectorOnOneRank("random, scattered rows", Teuchos::NO_TRANS, true);
+}
+TEST(NodeAwareCrsMatrixMisuse, AWrongYOnOneRankLeavesNobodyWaiting) {
+  checkWrongVectorOnOneRank("random, scattered rows", Teuchos::NO_TRANS, false);
+}
+TEST(NodeAwareCrsMatrixMisuse, AWrongTransposedXOnOneRankLeavesNobodyWaiting) {
+  checkWrongVectorOnOneRank("random, scattered rows", Teuchos::TRANS, true);
+}
+TEST(NodeAwareCrsMatrixMisuse, AWrongTransposedYOnOneRankLeavesNobodyWaiting) {
+  checkWrongVectorOnOneRank("random, scattered rows", Teuchos::TRANS, false);
+}
+TEST(NodeAwareCrsMatrixMisuse, AWrongXOnOneRankBeforeAnExportLeavesNobodyWaiting) {
+  checkWrongVectorOnOneRank("band, another range map", Teuchos::NO_TRANS, true);
+}
+TEST(NodeAwareCrsMatrixMisuse, AWrongXOnOneRankAfterAnImportLeavesNobodyWaiting) {
+  checkWrongVectorOnOneRank("band, another range map", Teuchos::TRANS, true);
+}
+
+}  // namespace

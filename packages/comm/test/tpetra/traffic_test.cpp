@@ -1,0 +1,315 @@
+// What one apply asks of MPI and of the heap: exactly the planned messages, and nothing else.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <Tpetra_Details_DefaultTypes.hpp>
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "support/matrix_support.hpp"
+#include "support/mpi_counter.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Komvos::IntraNode;
+using Komvos::NodeAwareCrsMatrix;
+using Komvos::RouteChoice;
+using Device = Tpetra::Details::DefaultTypes::node_type::device_type;
+
+/// A matrix with a halo between most ranks, along both routes, on two sorts of nodes.
+template <class Work>
+void onSamples(const Work& work, GO rowsPerRank = 60) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int size = comm->getSize();
+  const GO n = rowsPerRank * size;
+  const auto rows = rowsOf(n, true, false, 3, comm);
+  const auto matrix = rcp(new Matrix(rows, 12));
+  fillRows(*matrix, randomEntries(n, 5));
+  matrix->fillComplete();
+  for (const int ppn : {1, 2, 3}) {
+    for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
+      for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
+        const NamedTopology where{std::to_string(ppn) + " per node", Komvos::NodeTopology::uniform(size, ppn)};
+        SCOPED_TRACE(where.name + ", " + toString(route) + ", " + toString(onNode));
+        const NodeAwareCrsMatrix<> nodeAware(*matrix, optionsFor(where, route, onNode));
+        work(*matrix, nodeAware);
+      }
+    }
+  }
+}
+
+std::vector<SentMessage> planned(const NodeAwareCrsMatrix<>& matrix, std::size_t columns, bool reverse) {
+  std::vector<SentMessage> messages;
+  if (matrix.importHalo() != nullptr) {
+    const auto& plan = matrix.importHalo()->plan();
+    const bool shared = matrix.importHalo()->report().onNode == IntraNode::sharedMemory && columns == 1;
+    for (const auto& message : reverse ? plan.receives : plan.sends) {
+      if (shared && message.onNode) {
+        continue;
+      }
+      messages.push_back({message.peer, static_cast<long>(message.count * columns * sizeof(double)), true});
+    }
+  }
+  std::sort(messages.begin(), messages.end());
+  return messages;
+}
+
+std::vector<SentMessage> sorted(std::vector<SentMessage> messages) {
+  std::sort(messages.begin(), messages.end());
+  return messages;
+}
+
+TEST(MpiCounter, SeesMessagesOfEverySort) {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int next = (rank + 1) % size;
+  const int previous = (rank + size - 1) % size;
+  double out[3] = {1, 2, 3};
+  double in[3];
+  MPI_Request requests[2];
+  startCounting();
+  MPI_Isend(out, 3, MPI_DOUBLE, next, 1, MPI_COMM_WORLD, &requests[0]);
+  MPI_Irecv(in, 3, MPI_DOUBLE, previous, 1, MPI_COMM_WORLD, &requests[1]);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  MPI_Send_init(out, 2, MPI_DOUBLE, next, 1, MPI_COMM_WORLD, &requests[0]);
+  MPI_Recv_init(in, 2, MPI_DOUBLE, previous, 1, MPI_COMM_WORLD, &requests[1]);
+  MPI_Startall(2, requests);
+  MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+  MPI_Request_free(&requests[0]);
+  MPI_Request_free(&requests[1]);
+  MPI_Barrier(MPI_COMM_WORLD);
+  delete[] new char[100];
+  const Counts counts = stopCounting();
+  EXPECT_EQ((std::vector<SentMessage>{{next, 24, false}, {next, 16, true}}), counts.sent);
+  EXPECT_EQ(2, counts.receivesPosted);
+  EXPECT_EQ(4, counts.requestsCreated);
+  EXPECT_EQ(2, counts.requestsFreed);
+  EXPECT_EQ(1, counts.collectives);
+  startCounting(true);
+  std::vector<char>* volatile kept = new std::vector<char>(1000);
+  const Counts heap = stopCounting();
+  delete kept;
+  if (allocationsAreCounted()) {
+    EXPECT_EQ(2, heap.allocations);
+    EXPECT_EQ(2u, heap.allocatedBy.size());
+  }
+}
+
+TEST(Traffic, TpetrasApplySendsByCallsThatAreCounted) {
+  onSamples([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    Vector x(matrix.getDomainMap(), 1);
+    Vector y(matrix.getRangeMap(), 1);
+    fill(x, 1);
+    matrix.apply(x, y);
+    startCounting();
+    matrix.apply(x, y);
+    const Counts counts = stopCounting();
+    // Else an apply of ours that sent by Tpetra would not be noticed.
+    const bool sends = nodeAware.importHalo() != nullptr && nodeAware.importHalo()->plan().sends.size() > 0 &&
+                       nodeAware.importHalo()->plan().route == "standard";
+    if (sends) {
+      EXPECT_EQ(nodeAware.importHalo()->plan().sends.size(), counts.sent.size());
+    }
+  });
+}
+
+TEST(Traffic, AnApplySendsThePlannedMessagesAndNothingElse) {
+  onSamples([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+      for (const std::size_t columns : {1, 3, 4}) {
+        Vector x(matrix.getDomainMap(), columns);
+        Vector y(matrix.getRangeMap(), columns);
+        fill(x, 1);
+        for (int warmUp = 0; warmUp < 2; ++warmUp) {
+          nodeAware.apply(x, y, mode);
+        }
+        startCounting();
+        nodeAware.apply(x, y, mode);
+        const Counts counts = stopCounting();
+        const bool reverse = mode != Teuchos::NO_TRANS;
+        EXPECT_EQ(planned(nodeAware, columns, reverse), sorted(counts.sent))
+            << columns << " columns, transposed " << reverse;
+        EXPECT_EQ(planned(nodeAware, columns, !reverse).size(), static_cast<std::size_t>(counts.receivesPosted));
+        EXPECT_EQ(0, counts.requestsCreated);
+        EXPECT_EQ(0, counts.requestsFreed);
+        EXPECT_EQ(0, counts.communicators);
+        EXPECT_EQ(0, counts.datatypes);
+        EXPECT_EQ(0, counts.collectives + counts.gathers);
+        if (nodeAware.importHalo() == nullptr || nodeAware.importHalo()->report().onNode == IntraNode::messages) {
+          EXPECT_EQ(0, counts.probes);  // who waits for shared memory probes to let MPI make progress
+        }
+      }
+    }
+  });
+}
+
+TEST(Traffic, AnotherNumberOfColumnsMayMakeRequestsOnceOnly) {
+  onSamples([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    for (const std::size_t columns : {1, 4, 2, 4}) {  // 4 is the most: buffers stay after that
+      Vector x(matrix.getDomainMap(), columns);
+      Vector y(matrix.getRangeMap(), columns);
+      nodeAware.apply(x, y);
+    }
+    startCounting();
+    std::vector<Vector> xs, ys;
+    for (const std::size_t columns : {4, 2, 4, 2}) {
+      xs.emplace_back(matrix.getDomainMap(), columns);
+      ys.emplace_back(matrix.getRangeMap(), columns);
+      nodeAware.apply(xs.back(), ys.back());
+    }
+    const Counts counts = stopCounting();
+    EXPECT_EQ(0, counts.requestsCreated);
+    EXPECT_EQ(0, counts.datatypes);
+  });
+}
+
+TEST(Traffic, ASteadyApplyAllocatesNothing) {
+  if (!allocationsAreCounted()) {
+    GTEST_SKIP() << "malloc cannot be counted here";
+  }
+  const auto check = [](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    for (const std::size_t columns : {1, 3}) {
+      Vector x(matrix.getDomainMap(), columns);
+      Vector y(matrix.getRangeMap(), columns);
+      fill(x, 1);
+      for (int warmUp = 0; warmUp < 2; ++warmUp) {
+        nodeAware.apply(x, y);
+      }
+      startCounting(true);
+      nodeAware.apply(x, y);
+      const Counts counts = stopCounting();
+      std::string stacks;
+      for (const std::string& stack : counts.allocatedBy) {
+        stacks += stack + "\n";
+      }
+      EXPECT_EQ(0, counts.allocations) << counts.allocatedBytes << " bytes, " << columns << " columns, by\n" << stacks;
+    }
+  };
+  onSamples(check);
+  onSamples(check, 6000);  // lists so long that they are packed by a kernel launch
+}
+
+/// Every rank needs two values of the next one.
+Komvos::Pattern ring(int rank, int size) {
+  Komvos::Pattern pattern;
+  pattern.rank = rank;
+  pattern.numOwned = 2;
+  pattern.numTarget = size > 1 ? 2 : 0;
+  for (int i = 0; i < pattern.numTarget; ++i) {
+    pattern.sends.push_back({(rank + size - 1) % size, i});
+    pattern.receives.push_back({{(rank + 1) % size, i}, i});
+  }
+  return pattern;
+}
+
+/// What it takes to plan a ring, once the communicator has been used before. \param report what was planned, if wanted
+Counts countsOfSetUp(MPI_Comm comm, const Komvos::ExchangeOptions& options, Komvos::HaloReport* report = nullptr) {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &size);
+  Komvos::planHalo(comm, ring(rank, size), options);
+  startCounting();
+  const Komvos::PlannedHalo halo = Komvos::planHalo(comm, ring(rank, size), options);
+  const Counts counts = stopCounting();
+  if (report != nullptr) {
+    *report = halo.report;
+  }
+  return counts;
+}
+
+Komvos::ExchangeOptions pairsAlong(int size, const RouteChoice& route) {
+  Komvos::ExchangeOptions options = optionsFor({"two on a node", Komvos::NodeTopology::uniform(size, 2)}, route);
+  options.sockets = std::make_shared<const Komvos::NodeTopology>(Komvos::NodeTopology::uniform(size, 1));
+  return options;
+}
+
+TEST(Traffic, SetUpSendsToWhomItMustAndAsManyCollectivesOnAnyNumberOfRanks) {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  // A rank has one neighbour on each side. Each stage tells the next hop what comes; where a route is agreed on, a rank
+  // asks and answers for one node. One message more to each of 7 others would show.
+  struct Most {
+    RouteChoice route;
+    std::size_t messages;
+    long collectives;
+  };
+  const std::vector<Most> most{{RouteChoice::standard, 1, 40},  {RouteChoice::twoStep, 3, 40},
+                               {RouteChoice::threeStep, 7, 40}, {RouteChoice::split, 7, 40},
+                               {RouteChoice::axis, 4, 40},      {RouteChoice::sockets, 7, 45}};
+  for (const auto& [route, messages, collectives] : most) {
+    SCOPED_TRACE(toString(route));
+    Komvos::HaloReport report;
+    const Counts counts = countsOfSetUp(MPI_COMM_WORLD, pairsAlong(size, route), &report);
+    EXPECT_LE(counts.sent.size(), messages);
+    EXPECT_LE(counts.collectives, collectives);
+    EXPECT_EQ(0, counts.gathers);
+    EXPECT_EQ(0, counts.communicators);
+    EXPECT_LE(report.candidates.back().buildMessages, static_cast<long>(messages));
+  }
+}
+
+TEST(Traffic, SetUpLooksForNodesAndSocketsOnce) {
+  Komvos::ExchangeOptions open;
+  open.route = RouteChoice::threeStep;
+  const Counts counts = countsOfSetUp(MPI_COMM_WORLD, open);
+  EXPECT_EQ(0, counts.gathers);
+  EXPECT_EQ(0, counts.communicators);
+}
+
+TEST(Traffic, TuningAndTheExchangesAfterItShareOneCommunicator) {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm fresh = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+  Komvos::ExchangeOptions open = pairsAlong(size, RouteChoice::standard);
+  open.route = RouteChoice::automatic;
+  open.onNode = Komvos::OnNodeWish::automatic;
+  startCounting();
+  const Komvos::PlannedHalo halo = Komvos::planHalo(fresh, ring(rank, size), open);
+  EXPECT_LE(stopCounting().communicators, 2) << "a duplicate, and the ranks that share memory";
+  if (Komvos::Exchange<double, Device>::canShareMemory() && size > 1) {
+    startCounting();
+    const Komvos::Exchange<double, Device> exchange(fresh, halo.plan, 1, Komvos::IntraNode::sharedMemory);
+    EXPECT_EQ(0, stopCounting().communicators);
+  }
+  MPI_Comm_free(&fresh);
+}
+
+TEST(Traffic, SetUpTakesTheSameMemoryAndCollectivesOn4And8Ranks) {
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size != 8) {
+    GTEST_SKIP() << "compares 4 ranks with 8";
+  }
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, rank / 4, rank, &half);
+  for (const char* const route : {"standard", "two-step", "three-step", "split", "axis", "sockets"}) {
+    const auto most = [&](MPI_Comm comm, int ranks) {
+      const bool axis = std::string(route) == "axis";  // a row of groups: a grid has more directions with 8 ranks
+      const RouteChoice choice =
+          Komvos::parseRoute(axis ? "axis:1," + std::to_string(ranks) + ",1,1" : std::string(route));
+      const Counts counts = countsOfSetUp(comm, pairsAlong(ranks, choice));
+      std::array<long, 3> most{counts.allocatedBytes, counts.collectives, counts.gathers};
+      MPI_Allreduce(MPI_IN_PLACE, most.data(), 3, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+      return most;
+    };
+    const auto of4 = most(half, 4);
+    const auto of8 = most(MPI_COMM_WORLD, 8);
+    EXPECT_EQ(of4, of8) << route << ": bytes, collectives, gathers";
+    EXPECT_TRUE(of8[0] > 0 || !allocationsAreCounted()) << route;
+  }
+  MPI_Comm_free(&half);
+}
+
+}  // namespace

@@ -1,0 +1,774 @@
+// planHalo decides, remembers and refuses: candidates, decisions and their file, wishes and the environment.
+#include <gtest/gtest.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <Tpetra_Details_DefaultTypes.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_MachineModel.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_SetupTransport.hpp"
+#include "Komvos_TuningCache.hpp"
+#include "support/mpi_support.hpp"
+#include "support/plan_simulation.hpp"
+#include "support/test_patterns.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace KomvosTest;
+using Komvos::BadInput;
+using Komvos::ExchangeOptions;
+using Komvos::HaloCandidate;
+using Komvos::HaloKey;
+using Komvos::HaloReport;
+using Komvos::IntraNode;
+using Komvos::Pairing;
+using Komvos::PlannedHalo;
+using Komvos::RouteChoice;
+using Komvos::TuningCache;
+using Komvos::TuningDecision;
+
+/// A folder that all ranks know and rank 0 fills.
+class SharedFolder {
+ public:
+  SharedFolder() {
+    std::string made = (fs::temp_directory_path() / "komvos-tuner-XXXXXX").string();
+    if (worldRank() == 0 && mkdtemp(made.data()) == nullptr) {
+      throw std::runtime_error("cannot make a folder for the test");
+    }
+    path_ = textOfRankZero(made);
+  }
+  ~SharedFolder() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (worldRank() == 0) {
+      fs::remove_all(path_);
+    }
+  }
+  SharedFolder(const SharedFolder&) = delete;
+  SharedFolder& operator=(const SharedFolder&) = delete;
+
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  /// \return the path of the file
+  std::string write(const std::string& name, const std::string& text) const {
+    if (worldRank() == 0) {
+      std::ofstream(path(name), std::ios::binary) << text;
+    }
+    return path(name);
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::string contentOf(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+bool canShareMemory() {
+  return Komvos::Exchange<double, Tpetra::Details::DefaultTypes::node_type::device_type>::canShareMemory();
+}
+
+Pattern denseHalo(int valuesPerRank = 2) {
+  const Needs halo = allToAll(worldSize(), valuesPerRank);
+  return Komvos::patternsFromNeeds(halo.owner, halo.needs)[worldRank()];
+}
+
+std::shared_ptr<const NodeTopology> share(const NodeTopology& topology) {
+  return std::make_shared<const NodeTopology>(topology);
+}
+
+/// Everything open, on nodes of two ranks with a socket each.
+ExchangeOptions onPairs() {
+  ExchangeOptions options;
+  options.topology = share(NodeTopology::uniform(worldSize(), 2));
+  options.sockets = share(NodeTopology::uniform(worldSize(), 1));
+  return options;
+}
+
+ExchangeOptions onPairs(const RouteChoice& route, IntraNode onNode = IntraNode::messages) {
+  ExchangeOptions options = onPairs();
+  options.route = route;
+  options.onNode = onNode;
+  return options;
+}
+
+PlannedHalo planDense(const ExchangeOptions& options) { return Komvos::planHalo(MPI_COMM_WORLD, denseHalo(), options); }
+
+/// The halo planned along this route, with nothing to decide.
+std::string planAlong(const RouteChoice& choice, const ExchangeOptions& where) {
+  Komvos::MpiSetupTransport transport(MPI_COMM_WORLD);
+  const auto route = makeRoute(choice, *where.topology, where.pairing.value_or(Pairing::byVolume), where.sockets.get());
+  Pattern pattern = denseHalo();
+  pattern.normalize();
+  return describe(buildPlans(transport, *where.topology, *route, {pattern}).front());
+}
+
+const HaloCandidate& chosenOf(const HaloReport& report) {
+  const auto isChosen = [](const HaloCandidate& one) { return one.rejectionReason.empty(); };
+  EXPECT_EQ(1, std::count_if(report.candidates.begin(), report.candidates.end(), isChosen));
+  return *std::find_if(report.candidates.begin(), report.candidates.end(), isChosen);
+}
+
+bool measuredAny(const HaloReport& report) {
+  return std::any_of(report.candidates.begin(), report.candidates.end(),
+                     [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
+}
+
+void replace(std::string& text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  ASSERT_NE(std::string::npos, at) << from << " is not in\n" << text;
+  text.replace(at, from.size(), to);
+}
+
+/// The value of the first `"key": "value"`.
+std::string valueOf(const std::string& text, const std::string& key) {
+  const std::string head = "\"" + key + "\": \"";
+  const std::size_t first = text.find(head) + head.size();
+  return text.substr(first, text.find('"', first) - first);
+}
+
+// --- choice ----------------------------------------------------------------------------------------------------------
+
+TEST(Tuner, ChoosesOneCandidateAndSaysWhyNotTheOthers) {
+  for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
+    ExchangeOptions options = onPairs();
+    options.onNode = onNode;
+    const HaloReport report = planDense(options).report;
+    const HaloCandidate& chosen = chosenOf(report);
+    EXPECT_EQ(report.onNode, chosen.onNode);
+    EXPECT_EQ(report.chosen.total.interNodeMessages, chosen.traffic.total.interNodeMessages);
+    EXPECT_EQ(report.chosenSeconds, chosen.measuredSeconds);
+    EXPECT_EQ(RouteChoice::standard, report.candidates.front().route);
+    EXPECT_EQ(IntraNode::messages, report.candidates.front().onNode);
+    EXPECT_EQ(report.standardSeconds, report.candidates.front().measuredSeconds);
+    for (const HaloCandidate& one : report.candidates) {
+      EXPECT_EQ(0, one.modelledSeconds) << "there is no model";
+      EXPECT_TRUE(one.rejectionReason != "not asked for" || one.measuredSeconds == 0);
+    }
+    const std::string text = describe(report);
+    const auto lines = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+    EXPECT_EQ(2 + report.candidates.size(), lines) << text;
+    EXPECT_EQ(1, std::count(text.begin(), text.end(), '*')) << text;
+    EXPECT_NE(std::string::npos, text.find("\n* " + toString(chosen.route) + " ")) << text;
+  }
+}
+
+TEST(Tuner, IsTheDefaultAndTriesEveryRouteThatMayHelp) {
+  const Variable nodes("KOMVOS_RANKS_PER_NODE", "2");
+  const HaloReport report = planDense({}).report;
+  chosenOf(report);
+  const auto considers = [&](const RouteChoice& route, IntraNode onNode) {
+    return std::any_of(report.candidates.begin(), report.candidates.end(),
+                       [&](const HaloCandidate& one) { return one.route == route && one.onNode == onNode; });
+  };
+  const int size = worldSize();
+  EXPECT_TRUE(considers(RouteChoice::standard, IntraNode::messages));
+  EXPECT_EQ(size > 1 && canShareMemory(), considers(RouteChoice::standard, IntraNode::sharedMemory));
+  for (const RouteChoice& route : {RouteChoice::twoStep, RouteChoice::threeStep}) {
+    EXPECT_EQ(size > 2, considers(route, IntraNode::messages)) << toString(route);
+    EXPECT_EQ(size > 2 && canShareMemory(), considers(route, IntraNode::sharedMemory)) << toString(route);
+  }
+  EXPECT_EQ(size > 2 && size % 2 == 0, considers(RouteChoice::axis, IntraNode::messages));
+  EXPECT_EQ(size > 1 && (size > 2 || canShareMemory()), measuredAny(report));
+}
+
+TEST(Tuner, TakesARouteAndAWayThatAreAskedFor) {
+  for (const RouteChoice& route : routesFor(worldSize())) {
+    for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
+      SCOPED_TRACE(toString(route) + ", " + toString(onNode));
+      const ExchangeOptions options = onPairs(route, onNode);
+      const PlannedHalo halo = planDense(options);
+      EXPECT_EQ(planAlong(route, options), describe(*halo.plan));
+      EXPECT_EQ(halo.plan->route, halo.report.route);
+      EXPECT_EQ(route, chosenOf(halo.report).route);
+      const bool shared = onNode == IntraNode::sharedMemory && canShareMemory() && worldSize() > 1;
+      EXPECT_EQ(shared ? IntraNode::sharedMemory : IntraNode::messages, halo.onNode);
+      EXPECT_EQ(halo.onNode, halo.report.onNode);
+      EXPECT_FALSE(measuredAny(halo.report));
+    }
+  }
+}
+
+TEST(Tuner, RefusesRoutesThatDoNotFitOnAllRanksAlike) {
+  const std::string ranks = std::to_string(worldSize());
+  const std::string factors = std::to_string(worldSize()) + ",2,1,1";
+  const std::string axis = commonError("axis", [&] { planDense(onPairs(Komvos::parseRoute("axis:" + factors))); });
+  EXPECT_NE(std::string::npos, axis.find(factors)) << axis;
+  EXPECT_NE(std::string::npos, axis.find("product " + ranks)) << axis;
+  ExchangeOptions options = onPairs(RouteChoice::sockets);
+  options.sockets = nullptr;
+  const std::string sockets = commonError("sockets", [&] { planDense(options); });
+  EXPECT_NE(std::string::npos, sockets.find("route sockets")) << sockets;
+  options.sockets = share(NodeTopology::uniform(worldSize() + 1, 1));
+  const std::string size = commonError("size", [&] { planDense(options); });
+  EXPECT_NE(std::string::npos, size.find("the socket topology has " + std::to_string(worldSize() + 1))) << size;
+}
+
+/// Each rank of the first half needs many values of its partner in the second, and the reverse: to send them through
+/// one rank of a node takes longer than to send them side by side. \return the patterns of all ranks
+std::vector<Pattern> partnersHalo(int ranksPerNode) {
+  const int size = worldSize();
+  const int values = 20000;
+  Needs halo;
+  halo.needs.resize(size);
+  for (int rank = 0; rank < size; ++rank) {
+    const int partner = rank < ranksPerNode ? rank + ranksPerNode : rank - ranksPerNode;
+    for (int i = 0; i < values; ++i) {
+      halo.owner.push_back(rank);
+      if (partner < size) {
+        halo.needs[partner].push_back(rank * values + i);
+      }
+    }
+  }
+  return Komvos::patternsFromNeeds(halo.owner, halo.needs);
+}
+
+/// Seconds of one exchange, counted from the messages of all ranks.
+double modelledByAllRanks(const Komvos::MachineModel& machine, const RouteChoice& choice, const NodeTopology& topology,
+                          const NodeTopology& sockets, std::vector<Pattern> patterns) {
+  for (Pattern& pattern : patterns) {
+    pattern.normalize();
+  }
+  Komvos::InMemorySetupTransport transport(topology.numRanks());
+  const auto route = makeRoute(choice, topology, Pairing::byVolume, &sockets);
+  return Komvos::modelledExchangeTime(machine, buildPlans(transport, topology, *route, patterns), topology,
+                                      sizeof(double));
+}
+
+TEST(Tuner, ModelsAnExchangeAsIfItKnewTheMessagesOfAllRanks) {
+  const int size = worldSize();
+  for (const NamedTopology& where : topologiesFor(size)) {
+    const NodeTopology sockets = socketsOf(where.topology, 2);
+    const Needs dense = allToAll(size, 2);
+    for (const std::vector<Pattern>& patterns :
+         {Komvos::patternsFromNeeds(dense.owner, dense.needs), partnersHalo((size + 1) / 2)}) {
+      for (const RouteChoice& route : routesFor(size)) {
+        ExchangeOptions options;
+        options.topology = share(where.topology);
+        options.sockets = share(sockets);
+        options.route = route;
+        options.onNode = IntraNode::messages;
+        options.machine = std::make_shared<const Komvos::MachineModel>(Komvos::blueWaters());
+        const HaloReport report = Komvos::planHalo(MPI_COMM_WORLD, patterns[worldRank()], options).report;
+        EXPECT_DOUBLE_EQ(modelledByAllRanks(*options.machine, route, where.topology, sockets, patterns),
+                         chosenOf(report).modelledSeconds)
+            << toString(route) << " on " << where.name;
+      }
+    }
+  }
+}
+
+TEST(Tuner, NeverMeasuresOrTakesWhatTheModelCallsHopeless) {
+  const int ranksPerNode = (worldSize() + 1) / 2;
+  ExchangeOptions options;
+  options.topology = share(NodeTopology::uniform(worldSize(), ranksPerNode));
+  options.onNode = IntraNode::messages;
+  Komvos::MachineModel machine = Komvos::blueWaters();
+  for (Komvos::OnNodeModel::Parameters& onNode : machine.onNode.parameters) {
+    onNode.rate /= 10;  // whatever takes hops on the node is slow
+  }
+  options.machine = std::make_shared<const Komvos::MachineModel>(machine);
+  const HaloReport report = Komvos::planHalo(MPI_COMM_WORLD, partnersHalo(ranksPerNode)[worldRank()], options).report;
+  double least = report.candidates.front().modelledSeconds;
+  for (const HaloCandidate& one : report.candidates) {
+    EXPECT_EQ(worldSize() > 1, one.modelledSeconds > 0) << toString(one.route);
+    least = std::min(least, one.modelledSeconds);
+  }
+  int hopeless = 0;
+  for (const HaloCandidate& one : report.candidates) {
+    const bool rejected = one.rejectionReason.find("the model says ") == 0;
+    EXPECT_EQ(one.route != RouteChoice::standard && one.modelledSeconds > 4 * least, rejected) << describe(report);
+    EXPECT_TRUE(!rejected || one.measuredSeconds == 0) << describe(report);
+    hopeless += rejected ? 1 : 0;
+  }
+  EXPECT_TRUE(worldSize() < 8 || hopeless > 0) << describe(report);
+  EXPECT_LE(chosenOf(report).modelledSeconds, 4 * least);
+}
+
+/// No formula knows what a hop through shared memory takes: it is judged by what crosses the network.
+TEST(Tuner, JudgesSharedMemoryByWhatCrossesTheNetwork) {
+  if (!canShareMemory()) {
+    GTEST_SKIP() << "vectors that the host does not reach";
+  }
+  const int ranksPerNode = (worldSize() + 1) / 2;
+  const std::vector<Pattern> patterns = partnersHalo(ranksPerNode);
+  ExchangeOptions options;
+  options.topology = share(NodeTopology::uniform(worldSize(), ranksPerNode));
+  Komvos::MachineModel slow = Komvos::blueWaters();
+  Komvos::MachineModel free = slow;
+  for (int p = 0; p < Komvos::numProtocols; ++p) {
+    slow.onNode.parameters[p].latency = 1;
+    free.onNode.parameters[p] = {0, std::numeric_limits<double>::infinity()};
+  }
+  options.machine = std::make_shared<const Komvos::MachineModel>(slow);
+  const HaloReport report = Komvos::planHalo(MPI_COMM_WORLD, patterns[worldRank()], options).report;
+  int shared = 0;
+  for (const HaloCandidate& one : report.candidates) {
+    if (one.onNode == IntraNode::sharedMemory) {
+      ++shared;
+      EXPECT_DOUBLE_EQ(modelledByAllRanks(free, one.route, *options.topology, *options.topology, patterns),
+                       one.modelledSeconds);
+      EXPECT_NE(0u, one.rejectionReason.find("the model says")) << describe(report);
+    } else if (one.traffic.total.onNodeMessages > 0) {
+      EXPECT_GE(one.modelledSeconds, 1);
+      EXPECT_EQ(0u, one.rejectionReason.find("the model says")) << describe(report);
+    }
+  }
+  EXPECT_TRUE(worldSize() < 4 || shared > 0) << describe(report);
+}
+
+// --- decisions -------------------------------------------------------------------------------------------------------
+
+TuningCache bookOf(ExchangeOptions options) {
+  options.record = std::make_shared<TuningCache>();
+  planDense(options);
+  return *options.record;
+}
+
+std::shared_ptr<const TuningCache> reread(const TuningCache& book) {
+  return std::make_shared<const TuningCache>(TuningCache::parse(book.toText(), "the book"));
+}
+
+TEST(Decisions, AHaloIsPlannedAsItWasDecidedAndNothingIsMeasured) {
+  std::vector<ExchangeOptions> all{onPairs()};
+  for (const RouteChoice& route : routesFor(worldSize())) {
+    all.push_back(onPairs(route));
+    all.back().pairing = Pairing::leastLoaded;
+  }
+  all.push_back(onPairs(RouteChoice::threeStep, IntraNode::sharedMemory));
+  for (ExchangeOptions& options : all) {
+    options.record = std::make_shared<TuningCache>();
+    const PlannedHalo first = planDense(options);
+    EXPECT_EQ(1u, options.record->size());
+    ExchangeOptions again = onPairs();
+    again.decisions = reread(*options.record);
+    const PlannedHalo second = planDense(again);
+    SCOPED_TRACE(first.report.route + ", " + toString(first.onNode));
+    EXPECT_EQ(describe(*first.plan), describe(*second.plan));
+    EXPECT_EQ(first.report.route, second.report.route);
+    EXPECT_EQ(first.onNode, second.onNode);
+    EXPECT_EQ(first.report.pairing, second.report.pairing);
+    EXPECT_EQ(options.pairing.value_or(Pairing::byVolume), second.report.pairing);
+    EXPECT_EQ(chosenOf(first.report).route, chosenOf(second.report).route);
+    EXPECT_FALSE(measuredAny(second.report));
+    EXPECT_EQ(0, second.report.chosenSeconds);
+  }
+}
+
+TEST(Decisions, ForOneHaloTheLastCountsAndHalosDoNotMix) {
+  ExchangeOptions options = onPairs(RouteChoice::twoStep);
+  options.record = std::make_shared<TuningCache>();
+  planDense(options);
+  options.route = RouteChoice::threeStep;
+  planDense(options);
+  EXPECT_EQ(1u, options.record->size());
+  options.route = RouteChoice::standard;
+  Komvos::planHalo(MPI_COMM_WORLD, denseHalo(5), options);
+  EXPECT_EQ(2u, options.record->size());
+  ExchangeOptions again = onPairs();
+  again.decisions = reread(*options.record);
+  EXPECT_EQ("three-step", planDense(again).report.route);
+  EXPECT_EQ("standard", Komvos::planHalo(MPI_COMM_WORLD, denseHalo(5), again).report.route);
+}
+
+TEST(Decisions, MayBeRecordedOnOneRankOnly) {
+  ExchangeOptions options = onPairs(RouteChoice::twoStep);
+  const std::string everywhere = bookOf(options).toText();
+  if (worldRank() == worldSize() - 1) {
+    options.record = std::make_shared<TuningCache>();
+  }
+  planDense(options);
+  EXPECT_EQ(everywhere, options.record ? options.record->toText() : everywhere);
+}
+
+TEST(Decisions, ForAnotherPatternTopologyOrMachineAreRefusedWithTheReason) {
+  const TuningCache book = bookOf(onPairs(RouteChoice::threeStep));
+  ExchangeOptions options = onPairs();
+  options.decisions = reread(book);
+  const std::string pattern = commonError("pattern", [&] { Komvos::planHalo(MPI_COMM_WORLD, denseHalo(3), options); });
+  EXPECT_EQ("decisions in the book do not fit this halo: none of its 1 decisions is for this pattern", pattern);
+
+  if (worldSize() > 1) {
+    options.topology = share(NodeTopology::uniform(worldSize(), 1));
+    const std::string nodes = commonError("topology", [&] { planDense(options); });
+    EXPECT_NE(std::string::npos, nodes.find("made for other nodes: " + onPairs().topology->describe())) << nodes;
+    EXPECT_NE(std::string::npos, nodes.find("here: " + options.topology->describe())) << nodes;
+    options.topology = onPairs().topology;
+  }
+
+  std::string text = book.toText();
+  const std::string here = valueOf(text, "machine");
+  replace(text, here, "a computer of 1950, with valves");
+  options.decisions = std::make_shared<const TuningCache>(TuningCache::parse(text, "the book"));
+  const std::string machine = commonError("machine", [&] { planDense(options); });
+  EXPECT_EQ(
+      "decisions in the book do not fit this halo: made on another machine: a computer of 1950, with valves; "
+      "here: " +
+          here,
+      machine);
+}
+
+TEST(Decisions, AMachineHasAProcessorAndAnMpiLibrary) {
+  const std::string machine = valueOf(bookOf(onPairs(RouteChoice::standard)).toText(), "machine");
+  char library[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(library, &length);
+  const std::size_t comma = machine.rfind(", ");
+  ASSERT_NE(std::string::npos, comma) << machine;
+  EXPECT_EQ(0u, std::string(library).find(machine.substr(comma + 2))) << machine;
+  EXPECT_EQ(textOfRankZero(machine), machine);
+}
+
+/// A book with a decision of every kind.
+TuningCache fullBook() {
+  TuningCache book;
+  HaloKey halo{1, 0xfedcba9876543210u, "6 ranks on 3 nodes (2 each)", "a \"fast\" processor, an MPI\n\\"};
+  for (const RouteChoice& route : routesFor(6)) {
+    for (const Pairing pairing : allPairings()) {
+      for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
+        halo.pattern = halo.pattern * 0x9e3779b97f4a7c15u + 1;
+        book.add(halo, {route, pairing, onNode});
+      }
+    }
+  }
+  return book;
+}
+
+TEST(Decisions, TextReadsBackExactly) {
+  const TuningCache book = fullBook();
+  const TuningCache read = TuningCache::parse(book.toText(), "text");
+  EXPECT_EQ(book.size(), read.size());
+  EXPECT_EQ(book.toText(), read.toText());
+  HaloKey halo{1, 0xfedcba9876543210u, "not compared", "a \"fast\" processor, an MPI\n\\"};
+  for (const RouteChoice& route : routesFor(6)) {
+    for (const Pairing pairing : allPairings()) {
+      for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
+        halo.pattern = halo.pattern * 0x9e3779b97f4a7c15u + 1;
+        const TuningDecision& found = read.find(halo);
+        EXPECT_EQ(route, found.route);
+        EXPECT_EQ(pairing, found.pairing);
+        EXPECT_EQ(onNode, found.onNode);
+      }
+    }
+  }
+  EXPECT_EQ(0u, TuningCache::parse(TuningCache().toText(), "text").size());
+}
+
+/// A book with one decision, and what may happen to its file.
+std::string smallBook() {
+  TuningCache book;
+  book.add({0x0123456789abcdefu, 0xfedcba9876543210u, "4 ranks", "machine"},
+           {RouteChoice::threeStep, Pairing::byVolume, IntraNode::messages});
+  return book.toText();
+}
+
+struct Damage {
+  std::string from, to, words;
+};
+
+std::vector<Damage> damages() {
+  return {
+      {"komvos-tuning-cache", "komvos-machine", "format is not komvos-tuning-cache, version 1"},
+      {"\"version\": 1", "\"version\": 2", "format is not komvos-tuning-cache, version 1"},
+      {"\"version\": 1", "\"version\": \"1\"", "format is not komvos-tuning-cache, version 1"},
+      {"\"decisions\": [", "\"decision\": [", "decisions"},
+      {"three-step", "auto", "decides nothing"},
+      {"three-step", "four-step", "four-step"},
+      {"three-step", "axis:1,2", "axis:1,2"},
+      {"0123456789abcdef", "0123456789abcde", "16 hexadecimal digits"},
+      {"0123456789abcdef", "0123456789abcdeg", "16 hexadecimal digits"},
+      {"fedcba9876543210", "-edcba9876543210", "16 hexadecimal digits"},
+      {"\"fedcba9876543210\"", "12", "damaged"},
+      {"by-volume", "by-weight", "by-weight"},
+      {"\"messages\"", "\"pigeons\"", "pigeons"},
+      {"\"messages\"", "null", "damaged"},
+      {"\"pattern\"", "\"patern\"", "pattern"},
+      {"\"topology\"", "\"topologie\"", "topology"},
+      {"\"topology_text\"", "\"text\"", "topology_text"},
+      {"\"machine\"", "\"computer\"", "machine"},
+      {"\"route\"", "\"way\"", "route"},
+      {"\"pairing\"", "\"pair\"", "pairing"},
+      {"\"on_node\"", "\"on\"", "on_node"},
+  };
+}
+
+TEST(DecisionFile, IsReadByAllRanks) {
+  const SharedFolder folder;
+  const std::string file = folder.write("decisions.json", fullBook().toText());
+  EXPECT_EQ(fullBook().toText(), TuningCache::load(MPI_COMM_WORLD, file).toText());
+}
+
+TEST(DecisionFile, DamageIsNamedWithTheFileOnAllRanks) {
+  const SharedFolder folder;
+  std::vector<std::pair<std::string, std::string>> cases{
+      {"", "damaged"},
+      {"Good morning\n", "damaged"},
+      {"[]", "damaged"},
+      {"null", "damaged"},
+      {"{}", "format"},
+      {smallBook() + "}", "damaged"},
+      {R"({"format": "komvos-tuning-cache", "version": 1, "decisions": null})", "list"},
+      {R"({"format": "komvos-tuning-cache", "version": 1, "decisions": {}})", "list"},
+      {R"({"format": "komvos-tuning-cache", "version": 1, "decisions": [7]})", "damaged"},
+      {std::string("\0\0\0", 3), "damaged"},
+  };
+  for (const Damage& damage : damages()) {
+    std::string text = smallBook();
+    replace(text, damage.from, damage.to);
+    cases.emplace_back(text, damage.words);
+  }
+  int number = 0;
+  for (const auto& [text, words] : cases) {
+    const std::string file = folder.write("damaged" + std::to_string(++number), text);
+    const std::string error = commonError(text, [&] { TuningCache::load(MPI_COMM_WORLD, file); });
+    EXPECT_NE(std::string::npos, error.find("decisions in " + file + ": ")) << text << "\n" << error;
+    EXPECT_NE(std::string::npos, error.find(words)) << text << "\n" << error;
+  }
+}
+
+TEST(DecisionFile, BrokenOffAnywhereIsRefused) {
+  const std::string whole = smallBook();
+  ASSERT_EQ("}\n", whole.substr(whole.size() - 2));
+  for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
+    EXPECT_THROW(TuningCache::parse(whole.substr(0, length), "text"), BadInput) << length << " characters";
+  }
+  const SharedFolder folder;
+  const std::string half = folder.write("half", whole.substr(0, whole.size() / 2));
+  const std::string error = commonError("half a file", [&] { TuningCache::load(MPI_COMM_WORLD, half); });
+  EXPECT_NE(std::string::npos, error.find(half)) << error;
+}
+
+TEST(DecisionFile, ThatCannotBeReadIsNamedOnAllRanks) {
+  const SharedFolder folder;
+  for (const std::string& path : {folder.path("none"), folder.path("none/at all"), folder.path(""), std::string()}) {
+    const std::string error = commonError(path, [&] { TuningCache::load(MPI_COMM_WORLD, path); });
+    EXPECT_EQ("cannot read decisions from '" + path + "'", error);
+  }
+}
+
+TEST(DecisionFile, IsReplacedAsAWholeOrNotAtAll) {
+  if (worldRank() != 0) {
+    GTEST_SKIP() << "one rank saves";
+  }
+  std::string made = (fs::temp_directory_path() / "komvos-save-XXXXXX").string();
+  ASSERT_NE(nullptr, mkdtemp(made.data()));
+  const fs::path folder = made;
+  const auto files = [&] { return std::distance(fs::directory_iterator(folder), fs::directory_iterator()); };
+  const std::string file = (folder / "decisions.json").string();
+  std::ofstream(file) << "old";
+  fullBook().save(file);
+  EXPECT_EQ(fullBook().toText(), contentOf(file));
+  EXPECT_EQ(1, files());
+
+  // There is room for this name, and none for a longer one beside it.
+  const std::string longName = (folder / std::string(255, 'x')).string();
+  std::ofstream(longName) << "old";
+  EXPECT_THROW(fullBook().save(longName), Komvos::Error);
+  EXPECT_EQ("old", contentOf(longName));
+  fs::create_directory(folder / "taken");
+  for (const std::string& name : {(folder / "taken").string(), (folder / "none" / "decisions.json").string()}) {
+    try {
+      fullBook().save(name);
+      ADD_FAILURE() << name;
+    } catch (const Komvos::Error& error) {
+      EXPECT_NE(std::string::npos, std::string(error.what()).find(name)) << error.what();
+    }
+  }
+  EXPECT_EQ(3, files()) << "something was left behind";
+  fs::remove_all(folder);
+}
+
+// --- wishes that differ ----------------------------------------------------------------------------------------------
+
+TEST(TunerErrors, WishesThatDifferBetweenRanksAreRefusedOnAll) {
+  if (worldSize() == 1) {
+    GTEST_SKIP() << "one rank has nobody to disagree with";
+  }
+  const bool odd = worldRank() == worldSize() - 1;
+  const auto refused = [](const ExchangeOptions& options, const std::string& text) {
+    EXPECT_EQ(text, commonError(text, [&] { planDense(options); }));
+  };
+  const auto differs = [&](const ExchangeOptions& options, const std::string& what) {
+    refused(options, "the " + what + " of a halo must be the same on all ranks, and is not");
+  };
+  const auto book = reread(bookOf(onPairs(RouteChoice::standard)));
+  const auto otherBook = reread(bookOf(onPairs(RouteChoice::twoStep)));
+
+  ExchangeOptions options = onPairs();
+  options.onNode = odd ? IntraNode::messages : IntraNode::sharedMemory;
+  differs(options, "way of on-node hops");
+  options.onNode = odd ? Komvos::OnNodeWish::automatic : IntraNode::messages;
+  differs(options, "way of on-node hops");
+  options = onPairs(Komvos::parseRoute(odd ? "split:3" : "split:4"));
+  differs(options, "route");
+  options = onPairs();
+  options.decisions = odd ? book : nullptr;
+  differs(options, "set of saved decisions");
+  options.decisions = odd ? book : otherBook;
+  differs(options, "set of saved decisions");
+  options = onPairs();
+  options.machine = odd ? std::make_shared<const Komvos::MachineModel>(Komvos::blueWaters()) : nullptr;
+  differs(options, "machine model");
+  Komvos::MachineModel other = Komvos::blueWaters();
+  other.onNode.parameters[0].latency *= odd ? 2 : 1;
+  options.machine = std::make_shared<const Komvos::MachineModel>(other);
+  differs(options, "machine model");
+  options = onPairs();
+  options.sockets = odd ? options.sockets : nullptr;
+  differs(options, "socket topology");
+  options.topology = nullptr;
+  refused(options, "a socket topology is given on some ranks only");
+}
+
+TEST(TunerErrors, AWishAndDecisionsContradictEachOther) {
+  ExchangeOptions options = onPairs(RouteChoice::twoStep);
+  options.decisions = reread(bookOf(onPairs(RouteChoice::standard)));
+  const std::string error = commonError("both", [&] { planDense(options); });
+  EXPECT_EQ("options of a halo: route two-step and decisions in " + options.decisions->name() +
+                "; only one of them can be followed",
+            error);
+  options.route = RouteChoice::automatic;
+  options.pairing = Pairing::majority;
+  EXPECT_EQ("options of a halo: pairing majority and decisions in " + options.decisions->name() +
+                "; only one of them can be followed",
+            commonError("both", [&] { planDense(options); }));
+  options.pairing = {};
+  options.onNode = IntraNode::sharedMemory;
+  EXPECT_EQ("options of a halo: on-node hops by shared-memory and decisions in " + options.decisions->name() +
+                "; only one of them can be followed",
+            commonError("both", [&] { planDense(options); }));
+
+  const Variable decisions("KOMVOS_TUNING_CACHE", "some.json");
+  const std::vector<std::pair<std::string, std::string>> others{
+      {"KOMVOS_ROUTE", "split"}, {"KOMVOS_PAIRING", "majority"}, {"KOMVOS_ON_NODE", "messages"}};
+  for (const auto& [name, value] : others) {
+    const Variable other(name, value);
+    EXPECT_EQ(
+        "environment: " + name + "=" + value + " and KOMVOS_TUNING_CACHE=some.json; only one of them can be followed",
+        commonError("both", [&] { planDense(onPairs()); }));
+  }
+}
+
+/// Only rank 0 sends, and off its node: the others cannot see by themselves that the model lacks what it needs.
+TEST(TunerErrors, AMachineThatKnowsOneNodeOnlyIsRefusedOnAllRanks) {
+  if (worldSize() == 1) {
+    GTEST_SKIP() << "one rank sends nothing";
+  }
+  Needs halo{{0}, std::vector<std::vector<int>>(worldSize())};
+  halo.needs.back().push_back(0);
+  ExchangeOptions options = onPairs();
+  options.topology = share(NodeTopology::uniform(worldSize(), 1));
+  auto machine = std::make_shared<Komvos::MachineModel>(Komvos::blueWaters());
+  machine->offNode.reset();
+  options.machine = machine;
+  const Pattern mine = Komvos::patternsFromNeeds(halo.owner, halo.needs)[worldRank()];
+  const std::string error = commonError("machine", [&] { Komvos::planHalo(MPI_COMM_WORLD, mine, options); });
+  EXPECT_NE(std::string::npos, error.find("machine 'blue-waters' was calibrated on one node")) << error;
+}
+
+// --- environment -----------------------------------------------------------------------------------------------------
+
+TEST(TunerEnvironment, SaysByWhatOnTheNode) {
+  const int size = worldSize();
+  ExchangeOptions options = onPairs(RouteChoice::standard);
+  options.onNode = {};
+  for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
+    const Variable variable("KOMVOS_ON_NODE", toString(onNode));
+    const PlannedHalo halo = planDense(options);
+    EXPECT_EQ(size > 1 && canShareMemory() ? onNode : IntraNode::messages, halo.onNode);
+    EXPECT_FALSE(measuredAny(halo.report));
+    EXPECT_EQ(IntraNode::messages, planDense(onPairs(RouteChoice::standard)).onNode) << "an option wins";
+    ExchangeOptions either = options;
+    either.onNode = Komvos::OnNodeWish::automatic;
+    EXPECT_EQ(size > 1 && canShareMemory(), measuredAny(planDense(either).report)) << "automatic is an option too";
+  }
+  {
+    const Variable variable("KOMVOS_ON_NODE", "auto");
+    EXPECT_EQ(size > 1 && canShareMemory(), measuredAny(planDense(options).report));
+  }
+  const Variable variable("KOMVOS_ON_NODE", "pigeons");
+  const std::string error = commonError("pigeons", [&] { planDense(options); });
+  EXPECT_NE(std::string::npos, error.find("'pigeons' is not one of messages, shared-memory")) << error;
+}
+
+TEST(TunerEnvironment, NamesAMachine) {
+  const SharedFolder folder;
+  const ExchangeOptions options = onPairs(RouteChoice::standard);
+  {
+    const Variable variable("KOMVOS_MACHINE", "blue-waters");
+    EXPECT_EQ(worldSize() > 1, planDense(options).report.candidates.front().modelledSeconds > 0);
+  }
+  EXPECT_EQ(0, planDense(options).report.candidates.front().modelledSeconds);
+  const std::string broken = folder.write("broken.json", R"({"format": "komvos-machine", "version": )");
+  for (const std::string& name : {std::string("green-waters"), folder.path("none.json"), folder.path(""), broken}) {
+    const Variable variable("KOMVOS_MACHINE", name);
+    const std::string error = commonError(name, [&] { planDense(options); });
+    EXPECT_NE(std::string::npos, error.find(name)) << error;
+  }
+}
+
+TEST(TunerEnvironment, NamesAFileOfDecisions) {
+  const SharedFolder folder;
+  const std::string file = folder.write("decisions.json", bookOf(onPairs(RouteChoice::twoStep)).toText());
+  const auto otherBook = reread(bookOf(onPairs(RouteChoice::threeStep)));
+  {
+    const Variable variable("KOMVOS_TUNING_CACHE", file);
+    const HaloReport report = planDense(onPairs()).report;
+    EXPECT_EQ("two-step", report.route);
+    EXPECT_FALSE(measuredAny(report));
+    const std::string error =
+        commonError("pattern", [&] { Komvos::planHalo(MPI_COMM_WORLD, denseHalo(3), onPairs()); });
+    EXPECT_NE(std::string::npos, error.find(file)) << error;
+    ExchangeOptions options = onPairs();
+    options.decisions = otherBook;
+    EXPECT_EQ("three-step", planDense(options).report.route) << "an option wins";
+    EXPECT_EQ("standard", planDense(onPairs(RouteChoice::standard)).report.route) << "an option wins";
+    options = onPairs();
+    options.pairing = Pairing::majority;
+    const bool choice = worldSize() > 2 || (worldSize() > 1 && canShareMemory());
+    EXPECT_EQ(choice, measuredAny(planDense(options).report)) << "an option wins";
+  }
+  const Variable variable("KOMVOS_TUNING_CACHE", folder.path("none"));
+  const std::string error = commonError("no file", [&] { planDense(onPairs()); });
+  EXPECT_EQ("cannot read decisions from '" + folder.path("none") + "'", error);
+}
+
+TEST(TunerEnvironment, ThatDiffersBetweenRanksIsRefusedOnAll) {
+  if (worldSize() == 1) {
+    GTEST_SKIP() << "one rank has nobody to disagree with";
+  }
+  const SharedFolder folder;
+  const std::string file = folder.write("decisions.json", smallBook());
+  const std::vector<std::array<std::string, 3>> cases{
+      {"KOMVOS_MACHINE", "blue-waters", "KOMVOS_MACHINE is set on some ranks only"},
+      {"KOMVOS_TUNING_CACHE", file,
+       "KOMVOS_TUNING_CACHE is set, and route, pairing and on-node hops are open on some ranks only"},
+      {"KOMVOS_ON_NODE", "messages", "the way of on-node hops of a halo must be the same on all ranks, and is not"}};
+  for (const auto& [name, value, text] : cases) {
+    std::unique_ptr<Variable> variable;
+    if (worldRank() == worldSize() - 1) {
+      variable = std::make_unique<Variable>(name, value);
+    }
+    EXPECT_EQ(text, commonError(name, [&] { planDense(onPairs()); }));
+  }
+}
+
+}  // namespace

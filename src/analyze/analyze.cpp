@@ -1,0 +1,94 @@
+#include "analyze/analyze.hpp"
+
+#include <Tpetra_Core.hpp>
+#include <iostream>
+
+#include "Komvos_Error.hpp"
+#include "analyze/analyze_report.hpp"
+#include "problem/level_operators.hpp"
+#include "problem/virtual_partition.hpp"
+#include "support/output_file.hpp"
+#include "support/parameter_file.hpp"
+#include "support/progress_line.hpp"
+#include "support/run_collectively.hpp"
+
+namespace Komvos::Program {
+
+namespace {
+
+void checkOutputs(const AnalyzeOptions& options) {
+  for (const std::string* const path : {&options.csvFile, &options.jsonFile, &options.plotFile}) {
+    if (!path->empty() && *path != "-") {
+      OutputFile::checkWritable(*path);
+    }
+  }
+}
+
+void writeOutput(const std::string& path, const AnalyzeReport& report,
+                 void (*write)(std::ostream&, const AnalyzeReport&)) {
+  if (!path.empty() && path != "-") {
+    OutputFile file(path);
+    write(file.stream(), report);
+    file.commit();
+  }
+}
+
+void writeReport(const AnalyzeOptions& options, const AnalyzeReport& report) {
+  const bool jsonOnStdout = options.jsonFile == "-";
+  if (!options.quiet) {
+    writeText(jsonOnStdout ? std::cerr : std::cout, report);
+  }
+  if (jsonOnStdout) {
+    writeJson(std::cout, report);
+  }
+  writeOutput(options.jsonFile, report, writeJson);
+  writeOutput(options.csvFile, report, writeCsv);
+  writeOutput(options.plotFile, report, writeSvg);
+  std::cout << std::flush;
+}
+
+}  // namespace
+
+int runAnalyze(const AnalyzeOptions& options) {
+  const CommPtr comm = Tpetra::getDefaultComm();
+  if (comm->getSize() != 1) {
+    throw BadInput("analyze: plays all ranks in one process; start it without mpirun, or with -n 1 instead of " +
+                   std::to_string(comm->getSize()));
+  }
+  const VirtualCluster cluster(options);
+  checkOutputs(options);
+  const auto parameters = readParameterFile(options.parameterFile, MPI_COMM_WORLD);
+  StatusLine status(!options.quiet && isInteractive());
+  status.show("matrix");
+  const Problem problem = loadProblem(options, comm);
+  LevelOperators operators(problem, virtualOwners(problem, options.partition, options.ranks), options.ranks);
+  if (options.hierarchy) {
+    status.show("hierarchy");
+    operators.addHierarchy(problem, parameters->sublist("MueLu"));
+  }
+
+  AnalyzeReport report{problem.name,
+                       options.partition,
+                       options.pairing,
+                       cluster.topology().describe(),
+                       cluster.machine().name,
+                       options.ranks,
+                       cluster.topology().numNodes(),
+                       options.hierarchy,
+                       {},
+                       {}};
+  for (const SimulatedNetwork& network : cluster.networks()) {
+    report.networks.push_back(network.describe());
+  }
+  for (int index = 0; index < operators.count(); ++index) {
+    const LevelOperator op = operators.get(index);
+    OperatorResult result{op.level, op.name, op.rows, op.entries, op.ranksWithRows, op.halo.numNeeds(), {}};
+    result.routes = cluster.compare(op.halo, result.label(), [&](const std::string& what) { status.show(what); });
+    report.operators.push_back(std::move(result));
+  }
+  status.clear();
+  writeReport(options, report);
+  return ExitCode::converged;
+}
+
+}  // namespace Komvos::Program

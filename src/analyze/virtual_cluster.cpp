@@ -1,0 +1,132 @@
+#include "analyze/virtual_cluster.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_MachineFile.hpp"
+#include "Komvos_SetupTransport.hpp"
+
+namespace Komvos::Program {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const int valueBytes = sizeof(double);
+
+bool needsPatterns(RouteChoice::Kind kind) {
+  return kind == RouteChoice::Kind::threeStep || kind == RouteChoice::Kind::split || kind == RouteChoice::Kind::sockets;
+}
+
+int mostRanksOnANode(const NodeTopology& topology) {
+  int most = 0;
+  for (int node = 0; node < topology.numNodes(); ++node) {
+    most = std::max(most, topology.numRanksOn(node));
+  }
+  return most;
+}
+
+/// A folder that goes when this does.
+class PassingFolder {
+ public:
+  PassingFolder() : path_(fs::temp_directory_path() / ("komvos-replay-" + std::to_string(getpid()))) {}
+  ~PassingFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  PassingFolder(const PassingFolder&) = delete;
+  PassingFolder& operator=(const PassingFolder&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+}  // namespace
+
+VirtualCluster::VirtualCluster(const ClusterOptions& options)
+    : options_(options),
+      topology_(NodeTopology::parse(options.ranksPerNode, options.ranks)),
+      pairing_(parsePairing(options.pairing)),
+      machine_(machineByNameOrFile(options.machine)) {
+  machine_.needOffNode();
+  if (options.ranksPerSocket > 0) {
+    sockets_ = std::make_unique<NodeTopology>(topology_.sockets(options.ranksPerSocket));
+  }
+  for (const std::string& text : options.routes) {
+    specs_.push_back(parseRoute(text));
+    makeRoute(specs_.back(), topology_, pairing_, sockets_.get());  // throws now rather than after the work
+  }
+  if (!options.platforms.empty() && !simgridIsInstalled()) {
+    throw BadInput("--simgrid needs SimGrid's smpirun, which is not in the PATH (Debian: libsimgrid-dev)");
+  }
+  std::vector<std::string> kinds = options.platforms;
+  if (kinds.empty() && !options.traceFolder.empty()) {
+    kinds = {"torus", "fat-tree"};
+  }
+  for (const std::string& kind : kinds) {
+    networks_.push_back({kind, topology_.numNodes(), mostRanksOnANode(topology_), options.maxFlowsPerLink,
+                         options.timeStep, options.maxConcurrentSends});
+  }
+}
+
+std::vector<RouteResult> VirtualCluster::compare(const VirtualHalo& halo, const std::string& label,
+                                                 const Progress& progress) const {
+  std::vector<RouteResult> results;
+  std::vector<Pattern> patterns;
+  for (const RouteChoice& spec : specs_) {
+    progress(label + ": " + toString(spec));
+    const auto route = makeRoute(spec, topology_, pairing_, sockets_.get());
+    if (needsPatterns(spec.kind)) {
+      if (patterns.empty()) {
+        patterns = halo.patterns();
+      }
+      InMemorySetupTransport transport(topology_.numRanks());
+      route->prepare(transport, patterns);
+    }
+    results.push_back(follow(halo, *route, label, progress));
+  }
+  return results;
+}
+
+RouteResult VirtualCluster::follow(const VirtualHalo& halo, const Route& route, const std::string& label,
+                                   const Progress& progress) const {
+  TrafficCounter counter(topology_);
+  ModelAccumulator model(machine_, topology_, route.numStages());
+  std::vector<VirtualMessage> messages;
+  visitMessages(halo, route, [&](const VirtualMessage& message) {
+    counter.add(message);
+    model.add(message.stage, message.from, message.to, message.values * valueBytes);
+    if (!networks_.empty()) {
+      messages.push_back(message);
+    }
+  });
+  RouteResult result{route.name(), counter.sent(), counter.received(), model.time(), {}};
+  if (!messages.empty()) {
+    simulate(messages, label, progress, result);
+  }
+  return result;
+}
+
+void VirtualCluster::simulate(const std::vector<VirtualMessage>& messages, const std::string& label,
+                              const Progress& progress, RouteResult& result) const {
+  const ReplayTrace trace(topology_, messages, valueBytes);
+  for (const SimulatedNetwork& network : networks_) {
+    progress(label + ": " + result.route + ", " + network.kind + " of SimGrid");
+    std::string name = "level-" + label + "-" + result.route + "-" + network.kind;
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return c == ' ' || c == ':' || c == ','; }, '-');
+    const PassingFolder passing;
+    const fs::path folder =
+        options_.traceFolder.empty() ? fs::path(passing.path()) : options_.traceFolder / fs::path(name);
+    const std::string command = writeReplay(folder.string(), network, trace);
+    if (!options_.platforms.empty()) {
+      result.simulatedSeconds[network.kind] = runReplay(command);
+    }
+  }
+}
+
+}  // namespace Komvos::Program

@@ -1,0 +1,73 @@
+/// \file virtual_cluster.hpp
+/// A hypothetical cluster, and what halos would cost there along several routes.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Komvos_MachineModel.hpp"
+#include "Komvos_RouteChoice.hpp"
+#include "Komvos_VirtualMessages.hpp"
+#include "analyze/simgrid.hpp"
+
+namespace Komvos::Program {
+
+struct ClusterOptions {
+  int ranks = 0;
+  std::string ranksPerNode;         ///< as NodeTopology::parse
+  int ranksPerSocket = 0;           ///< 0: sockets are not known
+  std::vector<std::string> routes;  ///< to compare
+  std::string pairing = "by-volume";
+  std::string machine = "blue-waters";
+  std::vector<std::string> platforms;  ///< that SimGrid simulates: "torus", "fat-tree"
+  int maxFlowsPerLink = 0;             ///< as SimulatedNetwork::maxFlowsPerLink
+  double timeStep = 1e-8;              ///< as SimulatedNetwork::timeStep
+  int maxConcurrentSends = 0;          ///< as SimulatedNetwork::maxConcurrentSends
+  std::string traceFolder;             ///< where traces are kept, for both platforms if none is simulated
+};
+
+/// One route of one halo. Values are doubles.
+struct RouteResult {
+  std::string route;
+  Traffic sent;
+  Traffic received;
+  double modelledSeconds = 0;                      ///< as ModelAccumulator
+  std::map<std::string, double> simulatedSeconds;  ///< by kind of network
+};
+
+class VirtualCluster {
+ public:
+  using Progress = std::function<void(const std::string&)>;
+
+  /// \throws BadInput if ranks, nodes, routes or machine are none, or do not fit each other, or SimGrid is asked for
+  /// and not installed
+  explicit VirtualCluster(const ClusterOptions& options);
+
+  const NodeTopology& topology() const { return topology_; }
+  const MachineModel& machine() const { return machine_; }
+  const std::vector<SimulatedNetwork>& networks() const { return networks_; }
+
+  /// A result for each route. \param label names the halo, in progress and in names of traces
+  std::vector<RouteResult> compare(const VirtualHalo& halo, const std::string& label, const Progress& progress) const;
+
+  /// Replays messages, each once, on every network; their times go to result.simulatedSeconds.
+  void simulate(const std::vector<VirtualMessage>& messages, const std::string& label, const Progress& progress,
+                RouteResult& result) const;
+
+ private:
+  RouteResult follow(const VirtualHalo& halo, const Route& route, const std::string& label,
+                     const Progress& progress) const;
+
+  ClusterOptions options_;
+  NodeTopology topology_;
+  std::unique_ptr<NodeTopology> sockets_;
+  Pairing pairing_;
+  MachineModel machine_;
+  std::vector<RouteChoice> specs_;
+  std::vector<SimulatedNetwork> networks_;
+};
+
+}  // namespace Komvos::Program

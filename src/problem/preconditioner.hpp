@@ -1,0 +1,32 @@
+/// \file preconditioner.hpp
+/// MueLu or Jacobi for a problem.
+#pragma once
+
+#include <Tpetra_Operator.hpp>
+#include <string>
+#include <vector>
+
+#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_MueLuPreconditioner.hpp"
+#include "problem/problem.hpp"
+
+namespace Komvos::Program {
+
+struct Preconditioner {
+  Teuchos::RCP<Tpetra::Operator<>> op;  ///< null for "none"
+  std::string description;
+  /// The graphs of a multigrid hierarchy below the finest matrix: "level 1 A", "level 1 P", ...
+  std::vector<std::pair<std::string, Teuchos::RCP<const Tpetra::CrsGraph<>>>> levelGraphs;
+};
+
+/// \param kind      "muelu", "jacobi" or "none"
+/// \param matrix    the problem's matrix, as it is given to Belos
+/// \param muelu     parameters for MueLu; what they leave open is taken from the problem
+/// \param visit     as in createMueLuPreconditioner, for muelu
+/// \note Collective.
+/// \throws BadInput on all ranks if the matrix does not allow it
+Preconditioner makePreconditioner(const std::string& kind, const Problem& problem, const MatrixTraits& traits,
+                                  const Teuchos::RCP<Matrix>& matrix, Teuchos::ParameterList& muelu,
+                                  const ExchangeOptions& exchange, const LevelOperatorVisitor& visit = {});
+
+}  // namespace Komvos::Program

@@ -1,0 +1,41 @@
+/// \file belos_solve.hpp
+/// Belos on a problem.
+#pragma once
+
+#include <Tpetra_Operator.hpp>
+#include <string>
+
+#include "problem/problem.hpp"
+
+namespace Komvos::Program {
+
+struct BelosResult {
+  std::string solver;  ///< as Belos knows it
+  int iterations = 0;
+  int restarts = 0;          ///< solves of the correction, after Belos stopped short of the true residual
+  double belosResidual = 0;  ///< what Belos claims, relative
+  double trueResidual = 0;   ///< |b - A x| / |b| by Tpetra's own product
+  bool belosConverged = false;
+  double tolerance = 0;
+  int maxIterations = 0;
+  double seconds = 0;
+  std::string failureReason;  ///< what Belos said when it gave up, or empty
+  bool converged() const;
+};
+
+/// The name Belos knows the solver by. "auto" chooses by the matrix.
+/// \throws BadInput, listing the names there are
+std::string resolveSolver(const std::string& name, const MatrixTraits& traits, bool preconditioned);
+
+/// Solves A x = b from x = 0. Where the recurrence of a solver has drifted from the true residual, so that Belos stops
+/// too early, the correction is solved for in turn.
+/// \param A           gives Belos its products
+/// \param plain       gives the true residual
+/// \param parameters  of Belos, "Convergence Tolerance" and "Maximum Iterations" among them
+/// \param x           set
+/// \note Collective.
+BelosResult solveWithBelos(const std::string& solver, const Teuchos::RCP<Tpetra::Operator<>>& A,
+                           const Teuchos::RCP<Tpetra::Operator<>>& preconditioner, const Matrix& plain,
+                           const MultiVector& b, MultiVector& x, Teuchos::ParameterList& parameters, bool showProgress);
+
+}  // namespace Komvos::Program

@@ -1,0 +1,210 @@
+#include "solve/report.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "support/text_format.hpp"
+#include "support/traffic_json.hpp"
+
+namespace Komvos::Program {
+
+namespace {
+
+nlohmann::ordered_json secondsOrNull(double seconds) { return seconds > 0 ? nlohmann::ordered_json(seconds) : nullptr; }
+
+nlohmann::ordered_json candidatesToJson(const HaloReport& report) {
+  auto json = nlohmann::ordered_json::array();
+  for (const HaloCandidate& one : report.candidates) {
+    json.push_back({{"route", toString(one.route)},
+                    {"on_node", toString(one.onNode)},
+                    {"modelled_seconds", secondsOrNull(one.modelledSeconds)},
+                    {"measured_seconds", secondsOrNull(one.measuredSeconds)},
+                    {"traffic", trafficToJson(one.traffic)},
+                    {"not_chosen_because", one.rejectionReason}});
+  }
+  return json;
+}
+
+nlohmann::ordered_json haloToJson(const HaloEntry& halo) {
+  const HaloReport& r = halo.report;
+  return {{"name", halo.name},
+          {"used", halo.used},
+          {"route", r.route},
+          {"pairing", toString(r.pairing)},
+          {"neighbours_max", r.standard.max.neighbours},
+          {"standard", trafficToJson(r.standard)},
+          {"chosen", trafficToJson(r.chosen)},
+          {"standard_seconds", secondsOrNull(r.standardSeconds)},
+          {"chosen_seconds", secondsOrNull(r.chosenSeconds)},
+          {"setup_seconds", r.setupSeconds},
+          {"on_node", toString(r.onNode)},
+          {"candidates", candidatesToJson(r)}};
+}
+
+const char* const haloHead =
+    "  halo        route       neighbours    between nodes: messages, bytes              on nodes: messages, bytes\n"
+    "                                 max       max     total         max       total      max     total         max   "
+    "    total\n";
+
+std::string haloRow(const std::string& name, const std::string& route, const Traffic& t) {
+  return format("  %-11s %-11s %10ld %9ld %9ld %11ld %11ld %8ld %9ld %11ld %11ld\n", name.c_str(), route.c_str(),
+                t.max.neighbours, t.max.interNodeMessages, t.total.interNodeMessages, bytes(t.max.interNodeValues),
+                bytes(t.total.interNodeValues), t.max.onNodeMessages, t.total.onNodeMessages, bytes(t.max.onNodeValues),
+                bytes(t.total.onNodeValues));
+}
+
+std::string haloTable(const std::vector<HaloEntry>& halos, bool used) {
+  std::string text;
+  for (const HaloEntry& halo : halos) {
+    if (halo.used == used) {
+      text += haloRow(halo.name, "standard", halo.report.standard);
+      if (halo.report.route != "standard") {
+        text += haloRow("", halo.report.route, halo.report.chosen);
+      }
+    }
+  }
+  return text.empty() ? text : haloHead + text;
+}
+
+std::string times(const HaloReport& r) {
+  return r.standardSeconds > 0 ? format(" One exchange took %.0f us by standard, %.0f us as chosen.",
+                                        1e6 * r.standardSeconds, 1e6 * r.chosenSeconds)
+                               : "";
+}
+
+/// Why a halo in use keeps the standard route.
+std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
+  if (solve.decidedBefore) {
+    return "as decided before";
+  }
+  if (solve.route != "auto") {
+    return "as asked for";
+  }
+  const auto measured = std::count_if(r.candidates.begin(), r.candidates.end(),
+                                      [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
+  return measured == 0
+             ? "no other way was worth measuring"
+             : format("no other of %ld ways that were measured is clearly faster", static_cast<long>(measured));
+}
+
+/// What the route of this halo gained, as a sentence.
+std::string gain(const HaloEntry& halo, const SolveReport& solve) {
+  const HaloReport& r = halo.report;
+  const RankTraffic& before = r.standard.total;
+  const RankTraffic& after = r.chosen.total;
+  if (before.interNodeMessages == 0) {
+    return halo.name + ": nothing crosses between nodes.";
+  }
+  if (r.route == "standard") {
+    return halo.name + ": the standard route, by " + toString(r.onNode) + " on nodes, " + whyStandard(r, solve) + "." +
+           times(r);
+  }
+  if (after.interNodeMessages == before.interNodeMessages) {
+    return halo.name + ": " + r.route +
+           format(" sends as many messages between nodes as standard, %ld.", before.interNodeMessages) + times(r);
+  }
+  return halo.name + ": " + r.route +
+         format(" sends %ld instead of %ld messages between nodes, and %ld instead of %ld bytes.",
+                after.interNodeMessages, before.interNodeMessages, bytes(after.interNodeValues),
+                bytes(before.interNodeValues)) +
+         times(r);
+}
+
+std::string plural(int count, const char* word) { return std::to_string(count) + " " + word + (count == 1 ? "" : "s"); }
+
+std::string outcomeText(const SolveReport& r) {
+  std::string text =
+      format("iterations     %d, %s%s\n", r.iterations, r.converged ? "converged" : "NOT converged",
+             r.restarts > 0 ? (", restarted " + plural(r.restarts, "time") + " from the true residual").c_str() : "");
+  const std::string byBelos =
+      r.belosResidual >= 0 ? format("%.3e by Belos", r.belosResidual) : "none by Belos, which gave up";
+  text += format("residual       %.3e true, %s, tolerance %.1e\n", r.trueResidual, byBelos.c_str(), r.tolerance);
+  if (r.exactKnown) {
+    text += format("error          %.3e against the known solution\n", r.relativeError);
+  }
+  text += format("time           %.3f s reading or generating, %.3f s set-up, %.3f s solve\n", r.readSeconds,
+                 r.setupSeconds, r.solveSeconds);
+  return text;
+}
+
+}  // namespace
+
+std::string toText(const SolveReport& r) {
+  std::string text =
+      "problem        " + r.problem +
+      format(": %lld rows, %lld entries, %s\n", r.rows, r.entries, r.symmetric ? "symmetric" : "not symmetric");
+  text += "ranks          " + r.topology + (r.topologyGiven ? ", as given" : ", as MPI says") + "; rows " +
+          r.partition + "\n";
+  text += "solver         " + r.solver + ", preconditioner " + r.preconditioner + "\n";
+  text += outcomeText(r);
+  const std::string used = haloTable(r.halos, true);
+  if (used.empty()) {
+    return text + "halos          none, no rank needs values of another\n";
+  }
+  text += (r.decidedBefore ? "halos in use, as decided before"
+                           : "halos in use, route " + r.route + ", pairing " + r.pairing) +
+          "\n" + used;
+  for (const HaloEntry& halo : r.halos) {
+    if (halo.used && halo.report.chosenSeconds > 0) {
+      text += "ways considered for " + halo.name + ", * chosen:\n" + describe(halo.report);
+    }
+    text += halo.used ? gain(halo, r) + "\n" : "";
+  }
+  const std::string planned = haloTable(r.halos, false);
+  if (!planned.empty()) {
+    text += "halos of the coarse levels, planned for comparison; MueLu exchanges them by itself\n" + planned;
+  }
+  return text;
+}
+
+std::string toJson(const SolveReport& r) {
+  nlohmann::ordered_json json{{"komvos_version", KOMVOS_VERSION},
+                              {"problem", r.problem},
+                              {"rows", r.rows},
+                              {"entries", r.entries},
+                              {"symmetric", r.symmetric},
+                              {"ranks", r.ranks},
+                              {"nodes", r.ranksPerNode.size()},
+                              {"ranks_per_node", r.ranksPerNode},
+                              {"topology_source", r.topologyGiven ? "given" : "detected"},
+                              {"partition", r.partition},
+                              {"route", r.route},
+                              {"pairing", r.pairing},
+                              {"on_node", r.onNode},
+                              {"solver", r.solver},
+                              {"preconditioner", r.preconditioner},
+                              {"tolerance", r.tolerance},
+                              {"max_iterations", r.maxIterations},
+                              {"iterations", r.iterations},
+                              {"restarts", r.restarts},
+                              {"true_residual", r.trueResidual},
+                              {"belos_residual", r.belosResidual},
+                              {"belos_converged", r.belosConverged},
+                              {"converged", r.converged},
+                              {"relative_error", nullptr},
+                              {"read_seconds", r.readSeconds},
+                              {"setup_seconds", r.setupSeconds},
+                              {"solve_seconds", r.solveSeconds},
+                              {"halos", nlohmann::ordered_json::array()}};
+  if (r.exactKnown) {
+    json["relative_error"] = r.relativeError;
+  }
+  for (const HaloEntry& halo : r.halos) {
+    json["halos"].push_back(haloToJson(halo));
+  }
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string whyNotConverged(const SolveReport& r) {
+  if (r.converged) {
+    return "";
+  }
+  std::string text = format("not converged: the true residual is %.3e after %d iterations, tolerance %.1e",
+                            r.trueResidual, r.iterations, r.tolerance);
+  if (r.belosConverged) {
+    text += format("; Belos claims %.3e, its recurrence has drifted", r.belosResidual);
+  }
+  return text + (r.failureReason.empty() ? "" : "; " + r.failureReason);
+}
+
+}  // namespace Komvos::Program

@@ -1,0 +1,54 @@
+/// \file report.hpp
+/// What `komvos solve` says in the end, for people and as JSON.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "Komvos_HaloPlanner.hpp"
+
+namespace Komvos::Program {
+
+struct HaloEntry {
+  std::string name;  ///< "A", "level 1 P"
+  bool used;         ///< exchanged by Komvos in this solve; else only planned, to see what there is to gain
+  HaloReport report;
+};
+
+struct SolveReport {
+  std::string problem;
+  long long rows = 0;
+  long long entries = 0;
+  bool symmetric = false;
+  std::string topology;  ///< for people
+  std::vector<int> ranksPerNode;
+  int ranks = 0;
+  bool topologyGiven = false;
+  std::string partition, route, pairing, onNode;
+  bool decidedBefore = false;  ///< halos follow saved decisions, not `route`, `pairing` and `onNode`
+  std::string solver, preconditioner;
+  int iterations = 0;
+  int maxIterations = 0;
+  int restarts = 0;
+  double tolerance = 0;
+  double belosResidual = 0;
+  double trueResidual = 0;
+  bool belosConverged = false;
+  bool converged = false;
+  std::string failureReason;
+  bool exactKnown = false;
+  double relativeError = 0;  ///< |x - exact| / |exact|
+  double readSeconds = 0;    ///< reading or generating, partitioning
+  double setupSeconds = 0;   ///< halos and preconditioner
+  double solveSeconds = 0;
+  std::vector<HaloEntry> halos;
+};
+
+std::string toText(const SolveReport& report);
+std::string toJson(const SolveReport& report);
+
+/// "not converged: ..." on one line; empty if it converged.
+std::string whyNotConverged(const SolveReport& report);
+
+}  // namespace Komvos::Program

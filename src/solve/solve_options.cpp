@@ -1,0 +1,94 @@
+#include "solve/solve_options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+
+#include "Komvos_Error.hpp"
+
+namespace Komvos::Program {
+
+namespace {
+
+const char* const footer =
+    "Problems: laplace3d, 7 points; elasticity3d, cubes with trilinear elements, one face clamped; "
+    "rotated-anisotropic2d,\n"
+    "9 points, diffusion 1 along pi/8 and 0.001 across; random, diagonally dominant, not symmetric. They are the same "
+    "on\n"
+    "any number of ranks. Routes: split:V, several ranks share a pair of nodes that has more than V values; "
+    "axis:C,X,Y,Z,\n"
+    "groups of C ranks on a grid of X x Y x Z groups. Without --rhs the right-hand side is A times a known vector, and "
+    "the error is reported too.\n"
+    "Solver auto: cg if A is symmetric with a positive diagonal, gmres (minres without preconditioner) if symmetric "
+    "with\n"
+    "another, bicgstab if not symmetric. The XML file holds a ParameterList with the sublists MueLu and Belos; options "
+    "given\n"
+    "here take precedence. Where it names no smoother, a symmetric A with a positive diagonal gets Chebyshev of degree "
+    "2.\n"
+    "Converged means: the residual |b - A x| / |b|, computed afresh with Tpetra's own product, is at most the "
+    "tolerance\n"
+    "(a residual up to 0.1 % above it is accepted). Exit status: 0 solved, 1 wrong input, 2 not converged, 3 internal "
+    "error.";
+
+}  // namespace
+
+CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
+  CLI::App& solve = *app.add_subcommand("solve", "Solve a linear system with Belos along node-aware routes");
+  solve.footer(footer);
+  addProblemOptions(solve, options);
+  solve.add_option("--rhs", options.rhsFile, "right-hand side: Matrix Market array, real or integer, one column");
+  solve
+      .add_option("--ranks-per-node", options.ranksPerNode,
+                  "ranks on each node, on each in turn, or a node for each rank; default: as MPI says")
+      ->type_name("K|K,K,...|@FILE");
+  solve
+      .add_option("--ranks-per-socket", options.ranksPerSocket,
+                  "consecutive ranks on each socket; default: as they are bound, if the nodes are as MPI says")
+      ->check(CLI::PositiveNumber);
+  solve.add_option("--route", options.route,
+                   "how halos travel: standard, two-step, three-step, split[:V], axis[:C,X,Y,Z], sockets or auto, what "
+                   "is fastest on each halo (default auto)");
+  solve.add_option("--pairing", options.pairing, "which ranks carry what crosses nodes (default by-volume)")
+      ->check(CLI::IsMember({"by-volume", "least-loaded", "majority"}));
+  solve.add_option("--on-node", options.onNode, "what carries values between ranks of a node (default auto)")
+      ->check(CLI::IsMember({"messages", "shared-memory", "auto"}));
+  solve
+      .add_option("--machine", options.machine,
+                  "drop routes that cannot win on this machine: blue-waters, or a file of `komvos calibrate`")
+      ->type_name("NAME|FILE");
+  solve.add_option("--save-tuning-cache", options.saveDecisionsFile, "write what was decided for each halo")
+      ->type_name("FILE");
+  solve.add_option("--tuning-cache", options.decisionsFile, "decide as saved, measure nothing")
+      ->type_name("FILE")
+      ->excludes("--route", "--pairing", "--on-node");
+  solve.add_option("--solver", options.solver, "auto (see below), cg, bicgstab, gmres, minres or any other of Belos");
+  solve.add_option("--prec", options.preconditioner, "preconditioner (default muelu, for random jacobi)")
+      ->check(CLI::IsMember({"muelu", "jacobi", "none"}));
+  solve.add_option("--partition", options.partition, "which rank owns which rows; graph: by Zoltan2 with Scotch")
+      ->check(CLI::IsMember({"contiguous", "strided", "graph"}));
+  solve.add_option("--tolerance", options.tolerance, "relative residual to reach (default 1e-8)");
+  solve.add_option("--max-iterations", options.maxIterations, "(default 1000)");
+  solve.add_option("--xml", options.parameterFile, "parameters for MueLu and Belos")->type_name("FILE");
+  solve.add_option("--output", options.solutionFile, "write the solution, as a Matrix Market array")->type_name("FILE");
+  solve.add_option("--json", options.jsonFile, "write the report as JSON; - is stdout, the text then goes to stderr")
+      ->type_name("FILE|-");
+  solve.add_flag("--quiet", options.quiet, "no report, only errors");
+  return solve;
+}
+
+void checkSolveOptions(const CLI::App& command, SolveOptions& options) {
+  checkProblemOptions(command, options);
+  const auto require = [](bool holds, const std::string& error) {
+    if (!holds) {
+      throw BadInput(error);
+    }
+  };
+  require(options.solutionFile != "-", "solve: --output needs the name of a file");
+  require(!options.tolerance || (std::isfinite(*options.tolerance) && *options.tolerance > 0 && *options.tolerance < 1),
+          "solve: --tolerance must be above 0 and below 1");
+  require(!options.maxIterations || *options.maxIterations > 0, "solve: --max-iterations must be at least 1");
+  if (options.preconditioner.empty()) {
+    options.preconditioner = options.problem == "random" ? "jacobi" : "muelu";
+  }
+}
+
+}  // namespace Komvos::Program
