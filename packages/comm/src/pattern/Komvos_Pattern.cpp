@@ -58,28 +58,4 @@ void Pattern::check(int numRanks) const {
   }
 }
 
-std::vector<Pattern> patternsFromNeeds(const std::vector<int>& owner, const std::vector<std::vector<int>>& needs) {
-  std::vector<Pattern> patterns(needs.size());
-  std::vector<int> local(owner.size());
-  for (int rank = 0; rank < static_cast<int>(patterns.size()); ++rank) {
-    patterns[rank].rank = rank;
-  }
-  for (std::size_t i = 0; i < owner.size(); ++i) {
-    local[i] = patterns.at(owner[i]).numOwned++;
-  }
-  for (int rank = 0; rank < static_cast<int>(patterns.size()); ++rank) {
-    for (const int index : needs[rank]) {
-      if (owner.at(index) == rank) {
-        continue;
-      }
-      patterns[owner[index]].sends.push_back({rank, local[index]});
-      patterns[rank].receives.push_back({{owner[index], local[index]}, patterns[rank].numTarget++});
-    }
-  }
-  for (Pattern& pattern : patterns) {
-    pattern.normalize();
-  }
-  return patterns;
-}
-
 }  // namespace Komvos

@@ -47,10 +47,4 @@ struct Pattern {
   void check(int numRanks) const;
 };
 
-/// For each rank the values of other ranks it needs, and each value's owner: the text-book description, used by
-/// generators, tests and simulation. \return the patterns of all ranks, targets numbered from 0 in order of `needs`.
-/// \param owner   rank of each global index
-/// \param needs   for each rank, the global indices it needs; its own are ignored
-std::vector<Pattern> patternsFromNeeds(const std::vector<int>& owner, const std::vector<std::vector<int>>& needs);
-
 }  // namespace Komvos

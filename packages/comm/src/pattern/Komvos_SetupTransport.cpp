@@ -35,9 +35,8 @@ std::vector<std::vector<SetupMessage>> MpiSetupTransport::exchange(std::vector<s
     if (arrived) {
       int length = 0;
       mpiCheck(MPI_Get_count(&status, MPI_INT, &length), "MPI_Get_count");
-      SetupMessage packet{status.MPI_SOURCE, std::vector<int>(length)};
-      mpiCheck(MPI_Mrecv(packet.data.data(), length, MPI_INT, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
-      in.push_back(std::move(packet));
+      in.push_back({status.MPI_SOURCE, std::vector<int>(length)});
+      mpiCheck(MPI_Mrecv(in.back().data.data(), length, MPI_INT, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
     }
     if (inBarrier) {
       mpiCheck(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), "MPI_Test");
@@ -71,10 +70,8 @@ InMemorySetupTransport::InMemorySetupTransport(int numRanks) : all_(numRanks) {
 std::vector<std::vector<SetupMessage>> InMemorySetupTransport::exchange(std::vector<std::vector<SetupMessage>> outbox) {
   std::vector<std::vector<SetupMessage>> inbox(all_.size());
   for (int source = 0; source < numRanks(); ++source) {  // ascending, so each inbox is ordered by source
-    maxPacketsPerStep_ = std::max(maxPacketsPerStep_, static_cast<int>(outbox[source].size()));
-    totalPackets_ += static_cast<long>(outbox[source].size());
-    for (SetupMessage& packet : outbox[source]) {
-      inbox.at(packet.peer).push_back({source, std::move(packet.data)});
+    for (SetupMessage& message : outbox[source]) {
+      inbox.at(message.peer).push_back({source, std::move(message.data)});
     }
     outbox[source].clear();
   }

@@ -33,7 +33,7 @@ class SetupTransport {
   virtual const std::vector<int>& myRanks() const = 0;
 
   /// Delivers outbox[i], written by myRanks()[i], and returns what arrived for each, ordered by source. A rank sends
-  /// at most one packet to a peer; receivers need not know their senders.
+  /// at most one message to a peer; receivers need not know their senders.
   /// \note Collective.
   virtual std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) = 0;
 
@@ -53,7 +53,7 @@ class MpiSetupTransport : public SetupTransport {
   std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) override;
   void throwOnAllIfAny(const std::string& error) override;
 
-  /// Packets this rank has sent so far: the cost of set-up.
+  /// Messages this rank has sent so far: the cost of set-up.
   long messagesSent() const { return messagesSent_; }
 
  private:
@@ -71,14 +71,8 @@ class InMemorySetupTransport : public SetupTransport {
   std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) override;
   void throwOnAllIfAny(const std::string& error) override;
 
-  /// Most packets one rank sent in one exchange(), and all packets so far: the cost of set-up.
-  int maxPacketsPerStep() const { return maxPacketsPerStep_; }
-  long totalPackets() const { return totalPackets_; }
-
  private:
   std::vector<int> all_;
-  int maxPacketsPerStep_ = 0;
-  long totalPackets_ = 0;
 };
 
 }  // namespace Komvos

@@ -1,3 +1,11 @@
+// How a plan is made: buildPlans.
+//
+// A rank keeps a list of (value, destination) pairs that it holds. In each stage it asks the route where each pair goes
+// next. Pairs that leave are sorted by next hop and value: each hop becomes one message, each value in it one position
+// of the send buffer, whatever number of destinations it serves there. The same lists travel along the hops as set-up
+// messages, so that the receiver knows the positions of its receive buffer and which pairs it holds now. After the last
+// stage what arrived is matched with what the pattern needs. Patterns that do not fit each other are errors on all
+// ranks. PlanInProgress is one rank; under MPI there is one in each process, in memory there are all.
 #include "Komvos_ExchangePlan.hpp"
 
 #include <algorithm>
@@ -44,9 +52,9 @@ class PlanInProgress {
     }
   }
 
-  /// Groups the items that leave in this stage into messages. A packet lists, for each value: owner, owner's index,
-  /// number of destinations, destinations.
-  std::vector<SetupMessage> send(int stage, const HopObserver& observer) {
+  /// Groups the items that leave in this stage into messages. A set-up message lists, for each value: owner, owner's
+  /// index, number of destinations, destinations.
+  std::vector<SetupMessage> send(int stage) {
     const int here = plan_.rank;
     for (Item& item : items_) {
       item.next = route_.hop(stage, here, item.value.owner, item.destination);
@@ -56,11 +64,11 @@ class PlanInProgress {
     std::sort(leaving, items_.end(), [](const Item& a, const Item& b) {
       return std::tie(a.next, a.value, a.destination) < std::tie(b.next, b.value, b.destination);
     });
-    std::vector<SetupMessage> packets;
+    std::vector<SetupMessage> announced;
     std::vector<int> destinations;
     for (auto item = leaving; item != items_.end();) {
-      if (packets.empty() || packets.back().peer != item->next) {
-        packets.push_back({item->next, {}});
+      if (announced.empty() || announced.back().peer != item->next) {
+        announced.push_back({item->next, {}});
         plan_.sends.push_back({item->next, stage, plan_.sendLength(), 0, topology_.sameNode(here, item->next)});
       }
       const Item& first = *item;
@@ -68,32 +76,30 @@ class PlanInProgress {
       for (; item != items_.end() && item->next == first.next && item->value == first.value; ++item) {
         destinations.push_back(item->destination);
       }
-      std::vector<int>& data = packets.back().data;
+      std::vector<int>& data = announced.back().data;
       data.insert(data.end(), {first.value.owner, first.value.local, static_cast<int>(destinations.size())});
       data.insert(data.end(), destinations.begin(), destinations.end());
       plan_.sendSource.push_back(first.source);
       ++plan_.sends.back().count;
-      if (observer) {
-        observer(stage, here, first.next, first.value, destinations);
-      }
     }
     items_.erase(leaving, items_.end());
-    return packets;
+    return announced;
   }
 
-  void receive(int stage, const std::vector<SetupMessage>& packets) {
-    for (const SetupMessage& packet : packets) {
-      PlanMessage message{packet.peer, stage, plan_.receiveLength(), 0, topology_.sameNode(plan_.rank, packet.peer)};
-      for (std::size_t k = 0; k < packet.data.size();) {
-        const ValueId value{packet.data[k], packet.data[k + 1]};
-        const int numDestinations = packet.data[k + 2];
+  void receive(int stage, const std::vector<SetupMessage>& announced) {
+    for (const SetupMessage& incoming : announced) {
+      PlanMessage message{incoming.peer, stage, plan_.receiveLength(), 0,
+                          topology_.sameNode(plan_.rank, incoming.peer)};
+      for (std::size_t k = 0; k < incoming.data.size();) {
+        const ValueId value{incoming.data[k], incoming.data[k + 1]};
+        const int numDestinations = incoming.data[k + 2];
         const int position = message.first + message.count++;
         k += 3;
         for (int d = 0; d < numDestinations; ++d, ++k) {
-          if (packet.data[k] == plan_.rank) {
+          if (incoming.data[k] == plan_.rank) {
             arrivals_.push_back({value, position});
           } else {
-            items_.push_back({value, packet.data[k], ~position, -1});
+            items_.push_back({value, incoming.data[k], ~position, -1});
           }
         }
       }
@@ -162,7 +168,7 @@ void agreed(SetupTransport& transport, std::size_t count, const Step& step) {
 }  // namespace
 
 std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopology& topology, Route& route,
-                                     const std::vector<Pattern>& patterns, const HopObserver& observer) {
+                                     const std::vector<Pattern>& patterns) {
   const std::vector<int>& ranks = transport.myRanks();
   const int numRanks = transport.numRanks();
   agreed(transport, ranks.size(), [&](std::size_t i) -> std::string {
@@ -185,7 +191,7 @@ std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopolo
   for (int stage = 0; stage < route.numStages(); ++stage) {
     std::vector<std::vector<SetupMessage>> outbox(ranks.size());
     agreed(transport, ranks.size(), [&](std::size_t i) -> std::string {
-      outbox[i] = work[i].send(stage, observer);
+      outbox[i] = work[i].send(stage);
       return {};
     });
     const auto inbox = transport.exchange(std::move(outbox));

@@ -2,7 +2,6 @@
 /// A halo exchange compiled along a route: one rank's messages, and what is in them.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,11 +49,6 @@ struct ExchangePlan {
   std::size_t memoryBytes() const;
 };
 
-/// Called while a plan is built, once per value and message: stage, from, to, the value, and the destinations it
-/// serves along this message. For tests and analysis.
-using HopObserver =
-    std::function<void(int stage, int from, int to, ValueId value, const std::vector<int>& destinations)>;
-
 /// Compiles patterns along a route, for each rank the transport plays.
 ///
 /// The builder knows no route: at every stage it asks `route` for the next hop of each (value, destination), puts one
@@ -63,6 +57,6 @@ using HopObserver =
 /// \note Collective on the transport.
 /// \throws BadInput on all ranks if a pattern is inconsistent, on any rank, or a route loses a value.
 std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopology& topology, Route& route,
-                                     const std::vector<Pattern>& patterns, const HopObserver& observer = {});
+                                     const std::vector<Pattern>& patterns);
 
 }  // namespace Komvos

@@ -216,7 +216,7 @@ Halo denseHalo(int ppn, int values = 3, MPI_Comm comm = MPI_COMM_WORLD,
                const RouteChoice& route = RouteChoice::threeStep) {
   const int size = sizeOf(comm);
   const Needs halo = allToAll(size, values);
-  return Halo(comm, Komvos::patternsFromNeeds(halo.owner, halo.needs), NodeTopology::uniform(size, ppn), route);
+  return Halo(comm, KomvosTest::patternsFromNeeds(halo.owner, halo.needs), NodeTopology::uniform(size, ppn), route);
 }
 
 template <class Scalar>

@@ -111,7 +111,7 @@ TEST(MachineModel, AMachineOfOneNodeRefusesQuestionsAboutTwo) {
 /// Example 2.1 of the paper: six ranks with a value each, on three nodes; ranks t with an entry in column i, by
 /// table 2.
 std::vector<Pattern> example21() {
-  return Komvos::patternsFromNeeds({0, 1, 2, 3, 4, 5}, {{1, 3, 5}, {4}, {3}, {0, 1, 2}, {0, 2}, {0}});
+  return KomvosTest::patternsFromNeeds({0, 1, 2, 3, 4, 5}, {{1, 3, 5}, {4}, {3}, {0, 1, 2}, {0, 2}, {0}});
 }
 
 TEST(ExchangeModel, TheStandardExchangeOfExample21IsAsByHand) {

@@ -152,7 +152,7 @@ TEST(MpiPlanErrors, AMistakeOfOneRankIsTheSameErrorOnAllRanks) {
     GTEST_SKIP() << "one rank has nobody to disagree with";
   }
   const Needs halo = allToAll(size, 2);
-  const auto patterns = Komvos::patternsFromNeeds(halo.owner, halo.needs);
+  const auto patterns = KomvosTest::patternsFromNeeds(halo.owner, halo.needs);
   for (const Mistake& mistake : mistakes()) {
     for (const int guilty : {0, size - 1}) {
       for (const int ppn : {1, 3}) {
@@ -187,7 +187,7 @@ TEST(MpiPlanErrors, WishesThatDifferBetweenRanksAreRefused) {
     GTEST_SKIP() << "one rank has nobody to disagree with";
   }
   const Needs halo = allToAll(size, 2);
-  const Pattern mine = Komvos::patternsFromNeeds(halo.owner, halo.needs)[rank];
+  const Pattern mine = KomvosTest::patternsFromNeeds(halo.owner, halo.needs)[rank];
   const auto planned = [&](const char* wish, RouteChoice route, Pairing pairing, int ppn) {
     ExchangeOptions options;
     options.route = route;
@@ -209,7 +209,7 @@ TEST(MpiPlanErrors, ATopologyOnSomeRanksOnlyIsRefused) {
     GTEST_SKIP() << "one rank has nobody to disagree with";
   }
   const Needs halo = allToAll(size, 1);
-  const auto patterns = Komvos::patternsFromNeeds(halo.owner, halo.needs);
+  const auto patterns = KomvosTest::patternsFromNeeds(halo.owner, halo.needs);
   ExchangeOptions options;
   if (rank == size - 1) {
     options.topology = std::make_shared<const NodeTopology>(NodeTopology::uniform(size, 1));

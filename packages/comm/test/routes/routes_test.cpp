@@ -17,6 +17,7 @@
 #include "Komvos_SplitRoute.hpp"
 #include "Komvos_ThreeStepRoute.hpp"
 #include "Komvos_TwoStepRoute.hpp"
+#include "support/counting_transport.hpp"
 #include "support/plan_simulation.hpp"
 #include "support/test_patterns.hpp"
 
@@ -34,6 +35,7 @@ using Komvos::SocketRoute;
 using Komvos::SplitRoute;
 using Komvos::ThreeStepRoute;
 using Komvos::TwoStepRoute;
+using KomvosTest::CountingTransport;
 
 std::vector<ExchangePlan> plansOf(Route& route, const NodeTopology& nodes, const std::vector<Pattern>& patterns) {
   InMemorySetupTransport transport(nodes.numRanks());
@@ -146,15 +148,15 @@ TEST(Routes, SetUpMessagesDoNotGrowWithTheMachine) {
       halo.needs[rank].push_back(2 * ((rank + numRanks - 30 + random.below(61)) % numRanks));
     }
   }
-  const auto patterns = Komvos::patternsFromNeeds(halo.owner, halo.needs);
+  const auto patterns = KomvosTest::patternsFromNeeds(halo.owner, halo.needs);
   const NodeTopology nodes = NodeTopology::uniform(numRanks, ppn);
   const NodeTopology sockets = socketsOf(nodes, 2);
   for (const RouteChoice& spec : routesFor(numRanks)) {
-    InMemorySetupTransport transport(numRanks);
+    CountingTransport transport(numRanks);
     const auto route = makeRoute(spec, nodes, Pairing::byVolume, &sockets);
     const auto plans = buildPlans(transport, nodes, *route, patterns);
     EXPECT_EQ("", PlanSimulation(plans, patterns, nodes).problems()) << toString(spec);
-    EXPECT_LT(transport.maxPacketsPerStep(), 100) << toString(spec);
+    EXPECT_LT(transport.mostOfARankAtOnce(), 100) << toString(spec);
   }
 }
 
@@ -238,7 +240,7 @@ TEST(SplitRoute, SharesAPairOfNodesAmongDifferentProcessesByVolume) {
 
 TEST(SplitRoute, HasAsManyMessagesAsTheVolumeAsksForWhereOriginsAreAlike) {
   const Needs halo = allToAll(20, 3);
-  const auto patterns = Komvos::patternsFromNeeds(halo.owner, halo.needs);
+  const auto patterns = KomvosTest::patternsFromNeeds(halo.owner, halo.needs);
   // 4 processes a node, but 8 on the last: 12 values from a small node, 24 from the large one.
   const NodeTopology nodes = NodeTopology::parse("4,4,4,8", 20);
   const std::map<int, std::pair<std::size_t, std::size_t>> expected{
@@ -273,8 +275,8 @@ TEST(SplitRoute, RefusesToSplitByNothing) {
 
 /// What it takes to make the plans of a halo in which every rank needs 3 values of either neighbour, on nodes of 8.
 struct Cost {
-  int packetsOfARank;  // in one step
-  double packetsAltogether;
+  int messagesOfARank;  // in one step
+  double messagesPerRank;
   std::size_t planBytes, topologyBytes;
 };
 
@@ -291,14 +293,14 @@ Cost setUpOf(const RouteChoice& choice, int numRanks) {
       needs[rank].push_back((each * (rank + 1) + i - 1) % (each * numRanks));
     }
   }
-  InMemorySetupTransport transport(numRanks);
+  CountingTransport transport(numRanks);
   const auto route = makeRoute(choice, nodes, Pairing::byVolume, &sockets);
   Cost result{0, 0, 0, nodes.memoryBytes()};
-  for (const ExchangePlan& plan : buildPlans(transport, nodes, *route, Komvos::patternsFromNeeds(owner, needs))) {
+  for (const ExchangePlan& plan : buildPlans(transport, nodes, *route, KomvosTest::patternsFromNeeds(owner, needs))) {
     result.planBytes = std::max(result.planBytes, plan.memoryBytes());
   }
-  result.packetsOfARank = transport.maxPacketsPerStep();
-  result.packetsAltogether = static_cast<double>(transport.totalPackets()) / numRanks;
+  result.messagesOfARank = transport.mostOfARankAtOnce();
+  result.messagesPerRank = static_cast<double>(transport.total()) / numRanks;
   return result;
 }
 
@@ -308,8 +310,8 @@ TEST(SetUp, OfARankCostsTheSameOnAnyNumberOfRanks) {
     const Cost few = setUpOf(Komvos::parseRoute(text), 64);
     for (const int numRanks : {512, 4096}) {
       const Cost many = setUpOf(Komvos::parseRoute(text), numRanks);
-      EXPECT_LE(many.packetsOfARank, few.packetsOfARank);
-      EXPECT_LE(many.packetsAltogether, few.packetsAltogether + 0.5);
+      EXPECT_LE(many.messagesOfARank, few.messagesOfARank);
+      EXPECT_LE(many.messagesPerRank, few.messagesPerRank + 0.5);
       // A grid of more ranks may have one axis more: two messages more in the plan of a collector.
       EXPECT_LE(many.planBytes, few.planBytes + 2 * sizeof(Komvos::PlanMessage));
       EXPECT_EQ(few.topologyBytes, many.topologyBytes);
@@ -373,7 +375,7 @@ TEST(AxisRoute, ReachesTheBoundOfMessagesWhenEverybodyNeedsEverything) {
   AxisRoute route(factors, 48);
   std::map<int, int> sent;
   for (const auto& entry :
-       messagesOf(route, NodeTopology::uniform(48, 2), Komvos::patternsFromNeeds(halo.owner, halo.needs))) {
+       messagesOf(route, NodeTopology::uniform(48, 2), KomvosTest::patternsFromNeeds(halo.owner, halo.needs))) {
     const auto& [stage, from, to] = entry.first;
     sent[from] += from / 2 != to / 2 ? 1 : 0;
   }

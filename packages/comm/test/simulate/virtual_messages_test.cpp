@@ -115,7 +115,7 @@ TEST(VirtualHalo, HasThePatternsOfItsNeeds) {
     for (unsigned seed = 0; seed < 5; ++seed) {
       const Needs needs = randomNeeds(numRanks, 9, 20, seed);
       // The text-book patterns keep a target for each mention; a product needs a value once.
-      std::vector<Pattern> expected = Komvos::patternsFromNeeds(needs.owner, needs.needs);
+      std::vector<Pattern> expected = KomvosTest::patternsFromNeeds(needs.owner, needs.needs);
       const std::vector<Pattern> patterns = haloOf(needs).patterns();
       ASSERT_EQ(patterns.size(), expected.size());
       for (int rank = 0; rank < numRanks; ++rank) {

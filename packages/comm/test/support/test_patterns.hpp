@@ -32,6 +32,34 @@ class Random {
   std::mt19937 engine_;
 };
 
+/// For each rank the values of other ranks it needs, and each value's owner: the text-book description. \return the
+/// patterns of all ranks, targets numbered from 0 in order of `needs`. \param owner   rank of each global index \param
+/// needs   for each rank, the global indices it needs; its own are ignored
+inline std::vector<Komvos::Pattern> patternsFromNeeds(const std::vector<int>& owner,
+                                                      const std::vector<std::vector<int>>& needs) {
+  std::vector<Komvos::Pattern> patterns(needs.size());
+  std::vector<int> local(owner.size());
+  for (int rank = 0; rank < static_cast<int>(patterns.size()); ++rank) {
+    patterns[rank].rank = rank;
+  }
+  for (std::size_t i = 0; i < owner.size(); ++i) {
+    local[i] = patterns.at(owner[i]).numOwned++;
+  }
+  for (int rank = 0; rank < static_cast<int>(patterns.size()); ++rank) {
+    for (const int index : needs[rank]) {
+      if (owner.at(index) == rank) {
+        continue;
+      }
+      patterns[owner[index]].sends.push_back({rank, local[index]});
+      patterns[rank].receives.push_back({{owner[index], local[index]}, patterns[rank].numTarget++});
+    }
+  }
+  for (Komvos::Pattern& pattern : patterns) {
+    pattern.normalize();
+  }
+  return patterns;
+}
+
 struct NamedTopology {
   std::string name;
   Komvos::NodeTopology topology;
@@ -147,7 +175,7 @@ inline Needs allToAll(int numRanks, int valuesPerRank) {
 inline std::vector<NamedPatterns> patternsFor(int numRanks, unsigned seed) {
   std::vector<NamedPatterns> list;
   const auto add = [&](const std::string& name, const Needs& halo) {
-    list.push_back({name, Komvos::patternsFromNeeds(halo.owner, halo.needs)});
+    list.push_back({name, KomvosTest::patternsFromNeeds(halo.owner, halo.needs)});
   };
   add("sparse", randomNeeds(numRanks, 12, 8, seed));
   add("half of everything", randomNeeds(numRanks, 6, 50, seed + 1));

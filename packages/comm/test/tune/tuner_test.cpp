@@ -88,7 +88,7 @@ bool canShareMemory() {
 
 Pattern denseHalo(int valuesPerRank = 2) {
   const Needs halo = allToAll(worldSize(), valuesPerRank);
-  return Komvos::patternsFromNeeds(halo.owner, halo.needs)[worldRank()];
+  return KomvosTest::patternsFromNeeds(halo.owner, halo.needs)[worldRank()];
 }
 
 std::shared_ptr<const NodeTopology> share(const NodeTopology& topology) {
@@ -238,7 +238,7 @@ std::vector<Pattern> partnersHalo(int ranksPerNode) {
       }
     }
   }
-  return Komvos::patternsFromNeeds(halo.owner, halo.needs);
+  return KomvosTest::patternsFromNeeds(halo.owner, halo.needs);
 }
 
 /// Seconds of one exchange, counted from the messages of all ranks.
@@ -259,7 +259,7 @@ TEST(Tuner, ModelsAnExchangeAsIfItKnewTheMessagesOfAllRanks) {
     const NodeTopology sockets = socketsOf(where.topology, 2);
     const Needs dense = allToAll(size, 2);
     for (const std::vector<Pattern>& patterns :
-         {Komvos::patternsFromNeeds(dense.owner, dense.needs), partnersHalo((size + 1) / 2)}) {
+         {KomvosTest::patternsFromNeeds(dense.owner, dense.needs), partnersHalo((size + 1) / 2)}) {
       for (const RouteChoice& route : routesFor(size)) {
         ExchangeOptions options;
         options.topology = share(where.topology);
@@ -679,7 +679,7 @@ TEST(TunerErrors, AMachineThatKnowsOneNodeOnlyIsRefusedOnAllRanks) {
   auto machine = std::make_shared<Komvos::MachineModel>(Komvos::blueWaters());
   machine->offNode.reset();
   options.machine = machine;
-  const Pattern mine = Komvos::patternsFromNeeds(halo.owner, halo.needs)[worldRank()];
+  const Pattern mine = KomvosTest::patternsFromNeeds(halo.owner, halo.needs)[worldRank()];
   const std::string error = commonError("machine", [&] { Komvos::planHalo(MPI_COMM_WORLD, mine, options); });
   EXPECT_NE(std::string::npos, error.find("machine 'blue-waters' was calibrated on one node")) << error;
 }

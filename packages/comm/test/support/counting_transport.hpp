@@ -1,0 +1,35 @@
+/// \file counting_transport.hpp
+/// Set-up messages between virtual ranks, counted: what making a plan costs.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "Komvos_SetupTransport.hpp"
+
+namespace KomvosTest {
+
+class CountingTransport : public Komvos::InMemorySetupTransport {
+ public:
+  using InMemorySetupTransport::InMemorySetupTransport;
+
+  std::vector<std::vector<Komvos::SetupMessage>> exchange(
+      std::vector<std::vector<Komvos::SetupMessage>> outbox) override {
+    for (const auto& messages : outbox) {
+      most_ = std::max(most_, static_cast<int>(messages.size()));
+      total_ += static_cast<long>(messages.size());
+    }
+    return InMemorySetupTransport::exchange(std::move(outbox));
+  }
+
+  /// The most that one rank sent in one exchange().
+  int mostOfARankAtOnce() const { return most_; }
+  long total() const { return total_; }
+
+ private:
+  int most_ = 0;
+  long total_ = 0;
+};
+
+}  // namespace KomvosTest
