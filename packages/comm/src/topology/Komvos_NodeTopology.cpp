@@ -1,3 +1,9 @@
+// How a placement is kept and found.
+//
+// A uniform placement is two numbers. Any other is a list of intervals: consecutive ranks on one node. intervalOf(rank)
+// and rankOn(node, local) are binary searches, in all intervals and in those of a node. detect() asks MPI which ranks
+// can share memory, detectSockets() asks hwloc where each rank is bound; gather() makes one placement of what the nodes
+// know. fromMap() and parse() come to the same intervals from labels and from text.
 #include "Komvos_NodeTopology.hpp"
 
 #include <algorithm>
@@ -117,56 +123,72 @@ NodeTopology NodeTopology::detectSockets(MPI_Comm comm) {
   return topology;
 }
 
-/// Tells all ranks of `comm` which of them share a `node`; the ranks of both are in the same order.
+namespace {
+
+/// The ranks of `node` in `comm`, ascending; on the lowest of them only.
+std::vector<int> ranksOfNode(int rank, MPI_Comm node) {
+  int size = 0;
+  mpiCheck(MPI_Comm_size(node, &size), "MPI_Comm_size");
+  std::vector<int> ranks(size);
+  mpiCheck(MPI_Gather(&rank, 1, MPI_INT, ranks.data(), 1, MPI_INT, 0, node), "MPI_Gather");
+  return ranks;
+}
+
+/// Everybody's list, one after the other. \note Collective on `comm`.
+std::vector<int> concatenate(MPI_Comm comm, const std::vector<int>& mine) {
+  int size = 0;
+  mpiCheck(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  const int length = static_cast<int>(mine.size());
+  std::vector<int> lengths(size);
+  mpiCheck(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, comm), "MPI_Allgather");
+  std::vector<int> offsets(size + 1, 0);
+  std::partial_sum(lengths.begin(), lengths.end(), offsets.begin() + 1);
+  std::vector<int> all(offsets.back());
+  mpiCheck(MPI_Allgatherv(mine.data(), length, MPI_INT, all.data(), lengths.data(), offsets.data(), MPI_INT, comm),
+           "MPI_Allgatherv");
+  return all;
+}
+
+/// The list of the lowest rank. \note Collective on `comm`.
+void broadcastList(MPI_Comm comm, std::vector<int>& list) {
+  int length = static_cast<int>(list.size());
+  mpiCheck(MPI_Bcast(&length, 1, MPI_INT, 0, comm), "MPI_Bcast");
+  list.resize(length);
+  mpiCheck(MPI_Bcast(list.data(), length, MPI_INT, 0, comm), "MPI_Bcast");
+}
+
+}  // namespace
+
+/// Tells all ranks of `comm` which of them share a `node`; the ranks of both are in the same order. The lowest rank of
+/// each node, its leader, describes its node by intervals of consecutive ranks; leaders, ordered by rank, number the
+/// nodes, share what they have, and pass it on.
 NodeTopology NodeTopology::gather(MPI_Comm comm, MPI_Comm node) {
   int rank = 0;
   int size = 0;
+  int local = 0;
   mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   mpiCheck(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-  MPI_Comm leaders = MPI_COMM_NULL;
-  int local = 0;
-  int ranksHere = 0;
   mpiCheck(MPI_Comm_rank(node, &local), "MPI_Comm_rank");
-  mpiCheck(MPI_Comm_size(node, &ranksHere), "MPI_Comm_size");
+  MPI_Comm leaders = MPI_COMM_NULL;
   mpiCheck(MPI_Comm_split(comm, local == 0 ? 0 : MPI_UNDEFINED, rank, &leaders), "MPI_Comm_split");
-
-  // Each leader describes its node by intervals of consecutive ranks; leaders, ordered by rank, number the nodes.
-  std::vector<int> ranks(ranksHere);
-  mpiCheck(MPI_Gather(&rank, 1, MPI_INT, ranks.data(), 1, MPI_INT, 0, node), "MPI_Gather");
-  std::vector<int> all;
+  const std::vector<int> ranks = ranksOfNode(rank, node);
+  std::vector<int> all;  // four numbers for each interval, as in RankInterval
   if (local == 0) {
     int nodeId = 0;
-    int numNodes = 0;
     mpiCheck(MPI_Comm_rank(leaders, &nodeId), "MPI_Comm_rank");
-    mpiCheck(MPI_Comm_size(leaders, &numNodes), "MPI_Comm_size");
     std::vector<int> mine;
-    for (int i = 0; i < ranksHere; ++i) {
+    for (int i = 0; i < static_cast<int>(ranks.size()); ++i) {
       if (i == 0 || ranks[i] != ranks[i - 1] + 1) {
         mine.insert(mine.end(), {ranks[i], nodeId, i, 0});
       }
       ++mine.back();
     }
-    const int length = static_cast<int>(mine.size());
-    std::vector<int> lengths(numNodes);
-    std::vector<int> offsets(numNodes + 1, 0);
-    mpiCheck(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, leaders), "MPI_Allgather");
-    for (int i = 0; i < numNodes; ++i) {
-      offsets[i + 1] = offsets[i] + lengths[i];
-    }
-    all.resize(offsets.back());
-    mpiCheck(MPI_Allgatherv(mine.data(), length, MPI_INT, all.data(), lengths.data(), offsets.data(), MPI_INT, leaders),
-             "MPI_Allgatherv");
-  }
-  int total = static_cast<int>(all.size());
-  mpiCheck(MPI_Bcast(&total, 1, MPI_INT, 0, node), "MPI_Bcast");
-  all.resize(total);
-  mpiCheck(MPI_Bcast(all.data(), total, MPI_INT, 0, node), "MPI_Bcast");
-  if (leaders != MPI_COMM_NULL) {
+    all = concatenate(leaders, mine);
     MPI_Comm_free(&leaders);
   }
-
+  broadcastList(node, all);
   std::vector<RankInterval> intervals;
-  for (int i = 0; i < total; i += 4) {
+  for (std::size_t i = 0; i < all.size(); i += 4) {
     intervals.push_back({all[i], all[i + 1], all[i + 2], all[i + 3]});
   }
   std::sort(intervals.begin(), intervals.end(),
