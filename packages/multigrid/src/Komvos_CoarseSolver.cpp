@@ -1,3 +1,9 @@
+// How the coarsest level is solved.
+//
+// Once: all global indices go to rank 0, which gets a map of them. Tpetra imports the matrix there, KLU factors it, and
+// the Import between both maps becomes a NodeAwareImport for right-hand sides. Each apply gathers the right-hand side
+// along it, solves on rank 0, and scatters the solution by the reverse exchange; rank 0's values are the only ones that
+// are summed there. An error on rank 0 abandons the reverse exchange, so that nobody waits for a solution.
 #include "Komvos_CoarseSolver.hpp"
 
 #include <klu.h>

@@ -59,21 +59,8 @@ bool solvesCoarsestByKlu(const Teuchos::ParameterList& parameters) {
   return type.empty() || type == "KLU2" || type == "Klu" || type == "KLU" || type == "Klu2" || type == "Amesos-KLU";
 }
 
-}  // namespace
-
-RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>& matrix,
-                                                  const Teuchos::ParameterList& wishes,
-                                                  const RCP<Tpetra::MultiVector<>>& nullspace,
-                                                  const RCP<Tpetra::MultiVector<>>& coordinates,
-                                                  const LevelOperatorVisitor& visit, const ExchangeOptions& options) {
-  Teuchos::ParameterList parameters(wishes);
-  if (!parameters.isParameter("verbosity")) {
-    parameters.set("verbosity", "none");
-  }
-  const bool ownCoarseSolver = solvesCoarsestByKlu(parameters);
-  if (ownCoarseSolver) {
-    parameters.set("coarse: type", "RELAXATION");  // cheap to set up; replaced below
-  }
+void setUserData(Teuchos::ParameterList& parameters, const RCP<Tpetra::MultiVector<>>& nullspace,
+                 const RCP<Tpetra::MultiVector<>>& coordinates) {
   Teuchos::ParameterList& userData = parameters.sublist("user data");
   if (!nullspace.is_null()) {
     userData.set("Nullspace", nullspace);
@@ -81,24 +68,53 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
   if (!coordinates.is_null()) {
     userData.set("Coordinates", coordinates);
   }
-  const auto preconditioner = MueLu::CreateTpetraPreconditioner(RCP<Tpetra::Operator<>>(matrix), parameters);
-  const RCP<Hierarchy> hierarchy = preconditioner->GetHierarchy();
-  const int numLevels = hierarchy->GetNumLevels();
-  if (ownCoarseSolver) {
-    MueLu::Level& coarsest = *hierarchy->GetLevel(numLevels - 1);
-    if (const auto coarseMatrix = levelMatrix(coarsest, "A"); !coarseMatrix.is_null()) {
-      coarsest.Set<RCP<Smoother>>("PreSmoother", Teuchos::rcp(new CoarseSolverSmoother(*coarseMatrix, options)));
-      if (coarsest.IsAvailable("PostSmoother")) {
-        coarsest.Delete("PostSmoother", MueLu::NoFactory::get());
-      }
-    }
+}
+
+/// Puts CoarseSolver in the place of the coarsest level's smoothers. Ranks that rebalancing left empty have no matrix.
+void replaceCoarseSolver(MueLu::Level& coarsest, const ExchangeOptions& options) {
+  const auto matrix = levelMatrix(coarsest, "A");
+  if (matrix.is_null()) {
+    return;
   }
-  for (int level = 0; visit && level < numLevels; ++level) {
+  coarsest.Set<RCP<Smoother>>("PreSmoother", Teuchos::rcp(new CoarseSolverSmoother(*matrix, options)));
+  if (coarsest.IsAvailable("PostSmoother")) {
+    coarsest.Delete("PostSmoother", MueLu::NoFactory::get());
+  }
+}
+
+void visitLevels(Hierarchy& hierarchy, const LevelOperatorVisitor& visit) {
+  for (int level = 0; level < hierarchy.GetNumLevels(); ++level) {
     for (const char* key : {"A", "P", "R"}) {
-      if (const auto found = levelMatrix(*hierarchy->GetLevel(level), key); !found.is_null()) {
+      if (const auto found = levelMatrix(*hierarchy.GetLevel(level), key); !found.is_null()) {
         visit(level, key, *found);
       }
     }
+  }
+}
+
+}  // namespace
+
+RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>& matrix,
+                                                  const Teuchos::ParameterList& given,
+                                                  const RCP<Tpetra::MultiVector<>>& nullspace,
+                                                  const RCP<Tpetra::MultiVector<>>& coordinates,
+                                                  const LevelOperatorVisitor& visit, const ExchangeOptions& options) {
+  Teuchos::ParameterList parameters(given);
+  if (!parameters.isParameter("verbosity")) {
+    parameters.set("verbosity", "none");
+  }
+  const bool ownCoarseSolver = solvesCoarsestByKlu(parameters);
+  if (ownCoarseSolver) {
+    parameters.set("coarse: type", "RELAXATION");  // cheap to set up; replaced below
+  }
+  setUserData(parameters, nullspace, coordinates);
+  const auto preconditioner = MueLu::CreateTpetraPreconditioner(RCP<Tpetra::Operator<>>(matrix), parameters);
+  const RCP<Hierarchy> hierarchy = preconditioner->GetHierarchy();
+  if (ownCoarseSolver) {
+    replaceCoarseSolver(*hierarchy->GetLevel(hierarchy->GetNumLevels() - 1), options);
+  }
+  if (visit) {
+    visitLevels(*hierarchy, visit);
   }
   return preconditioner;
 }
