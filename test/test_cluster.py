@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 import sys
 
-CLUSTER = pathlib.Path(__file__).resolve().parent / "cluster" / "virtual-cluster"
+CLUSTER = pathlib.Path(__file__).resolve().parent / "cluster" / "virtual_cluster.py"
 SKIPPED = 77
 
 
