@@ -145,3 +145,15 @@ def markdown_table(head, rows, alignment=None):
     """alignment: one of "---" and "--:" for each column, left if there is none."""
     lines = ["| " + " | ".join(head) + " |", "|" + "|".join(alignment or ["---"] * len(head)) + "|"]
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]) + "\n"
+
+
+# --- pictures ---
+
+def pyplot():
+    """matplotlib, set up so that the same numbers give the same SVG file, with text as text."""
+    import matplotlib
+    matplotlib.use("Agg")
+    matplotlib.rcParams.update({"svg.hashsalt": "komvos", "svg.fonttype": "none", "font.family": "sans-serif",
+                                "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"]})
+    from matplotlib import pyplot
+    return pyplot

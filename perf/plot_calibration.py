@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws what `komvos calibrate` measured, and the model fitted to it, from its JSON file.
-
-usage: perf/plot_calibration.py machine.json [picture.svg]     (default: machine.svg beside the file; needs matplotlib)
+"""Draws what `komvos calibrate` measured, and the model fitted to it, from its JSON file. Needs matplotlib (Debian:
+python3-matplotlib, for /usr/bin/python3).
 """
-import json
+import argparse
 import math
-import pathlib
-import sys
+from pathlib import Path
+
+import common
 
 
 def rate_of(number):
@@ -28,7 +28,7 @@ def label(series):
     return f"{series['pairs']} pair{'s' if series['pairs'] > 1 else ''}"
 
 
-def draw(axes, title, link, all_series):
+def draw_panel(axes, title, link, all_series):
     axes.set(title=title, xlabel="message, bytes", xscale="log", yscale="log")
     axes.set_xscale("log", base=2)
     axes.grid(True, which="major", alpha=0.3)
@@ -43,34 +43,36 @@ def draw(axes, title, link, all_series):
     axes.legend(title="points: measured\nlines: model", fontsize="small", title_fontsize="small")
 
 
-def picture(machine):
-    import matplotlib  # here, so that tests can use model_time() without it
-    matplotlib.use("Agg")
-    matplotlib.rcParams["svg.hashsalt"] = "komvos"  # the same file from the same numbers
-    from matplotlib import pyplot
+def draw(machine, path):
+    pyplot = common.pyplot()
     between = {"ranks of a node": "on_node", "nodes": "off_node"}
     panels = [(title, machine[key], [s for s in machine["measured"] if s["between"] == title])
               for title, key in between.items() if machine[key] is not None]
     figure, all_axes = pyplot.subplots(1, len(panels), figsize=(5.5 * len(panels), 4.5), sharey=True, squeeze=False)
     for axes, (title, link, series) in zip(all_axes[0], panels):
-        draw(axes, f"between {title}", link, series)
+        draw_panel(axes, f"between {title}", link, series)
     all_axes[0][0].set_ylabel("time of one message, us")
     figure.suptitle(f"{machine['name']}, {machine['date']}: {machine['host']}", fontsize="small")
     figure.tight_layout()
-    return figure
+    figure.savefig(path, metadata={"Date": None})
 
 
-def main(arguments):
-    if not 1 <= len(arguments) <= 2:
-        sys.exit(__doc__)
-    source = pathlib.Path(arguments[0])
-    machine = json.loads(source.read_text(encoding="utf-8"))
+def draw_file(source, target):
+    machine = common.read_results(source)
     if machine.get("format") != "komvos-machine" or machine.get("version") != 1:
-        sys.exit(f"{source}: not a komvos-machine file of version 1")
-    target = pathlib.Path(arguments[1]) if len(arguments) > 1 else source.with_suffix(".svg")
-    picture(machine).savefig(target, metadata={"Date": None})
+        raise SystemExit(f"{source}: not a komvos-machine file of version 1")
+    draw(machine, target)
     print(target)
 
 
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("machine", help="the JSON file")
+    parser.add_argument("picture", nargs="?", help="beside the file if it is not named")
+    options = parser.parse_args()
+    source = Path(options.machine)
+    draw_file(source, Path(options.picture) if options.picture else source.with_suffix(".svg"))
+
+
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
