@@ -89,7 +89,7 @@ def is_nested(value):
 
 
 def format_value(value, indent):
-    """JSON text, with a line for each flat object, for each list of numbers, and for each element of ONE_LINE_ELEMENTS."""
+    """JSON text, with a line for each small flat object or list, and for each element of ONE_LINE_ELEMENTS."""
     text = json.dumps(value, ensure_ascii=False)
     if not is_nested(value) or not value:
         return text
@@ -151,7 +151,10 @@ def markdown_table(head, rows, alignment=None):
 
 def pyplot():
     """matplotlib, set up so that the same numbers give the same SVG file, with text as text."""
-    import matplotlib
+    try:
+        import matplotlib
+    except ImportError:
+        sys.exit("pictures need matplotlib (Debian: python3-matplotlib, for /usr/bin/python3)")
     matplotlib.use("Agg")
     matplotlib.rcParams.update({"svg.hashsalt": "komvos", "svg.fonttype": "none", "font.family": "sans-serif",
                                 "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"]})

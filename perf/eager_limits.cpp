@@ -5,7 +5,7 @@
 // NodeAwareCrsMatrix does. Four variants, in turn, in one run: our exchange with messages, our exchange with shared
 // memory on the nodes, plain MPI with receives posted first, and plain MPI with receives posted last, after the work;
 // and the work alone, so that one knows what a time has besides. Without work the times are those of the exchange
-// alone. run-eager-limits repeats this for eager limits of Open MPI from none to 8 MB. The question is that of P.
+// alone. run_eager_limits.py repeats this for eager limits of Open MPI from none to 8 MB. The question is that of P.
 // Amestoy, I. Duff, J.-Y. L'Excellent, X. Li, "Impact of the implementation of MPI point-to-point communications on the
 // performance of two general sparse solvers", INRIA RR-4372.
 #include <mpi.h>
