@@ -132,13 +132,14 @@ def write_results(path, report):
 
 # --- pages ---
 
-def write_page(name, text, check):
-    """Writes perf/<name>; with `check` it changes nothing, and ends the program if the page says anything else."""
+def write_page(name, text, check, command):
+    """Writes perf/<name>; with `check` it changes nothing, and ends the program if the page says anything else, naming
+    the command that makes it."""
     path = PERF / name
     if not check:
         write(path, text)
     elif not path.exists() or path.read_text(encoding="utf-8") != text:
-        sys.exit(f"perf/{name} does not show the stored results: run perf/{Path(sys.argv[0]).name} without --check")
+        sys.exit(f"perf/{name} does not show the stored results: run perf/{command}")
 
 
 def markdown_table(head, rows, alignment=None):

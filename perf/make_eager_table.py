@@ -108,7 +108,7 @@ def main():
     path = Path(options.result).resolve() if options.result else newest()
     if path is None:
         parser.error(f"no result of run_eager_limits.py in {common.RESULTS}")
-    common.write_page("EAGER_LIMITS.md", page(path), options.check)
+    common.write_page("EAGER_LIMITS.md", page(path), options.check, "make_eager_table.py")
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ def main():
     folder = Path(options.results).resolve()
     if not any(load(folder, run)[1] for run in RUNS):
         parser.error(f"no results of run_halo.py in {folder}")
-    common.write_page("HALOS.md", page(folder), options.check)
+    common.write_page("HALOS.md", page(folder), options.check, "make_halo_tables.py")
 
 
 if __name__ == "__main__":

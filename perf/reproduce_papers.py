@@ -185,8 +185,10 @@ def main():
         common.build(runner.build, "komvos", "perf_all_to_few", "perf_random_scaling")
     if not runner.simgrid:
         print("SimGrid's smpirun is not installed: no simulated times")
-    common.write_page("ALL_TO_FEW.md", all_to_few_page.page(all_to_few(runner)), options.check)
-    common.write_page("PAPERS.md", papers_page.page(papers(runner)), options.check)
+    common.write_page("ALL_TO_FEW.md", all_to_few_page.page(all_to_few(runner)), options.check,
+                      "reproduce_papers.py --stored")
+    common.write_page("PAPERS.md", papers_page.page(papers(runner)), options.check,
+                      "reproduce_papers.py --stored")
 
 
 if __name__ == "__main__":
