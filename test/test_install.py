@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""Installs the build into a folder of its own, and builds and runs test/client against that copy."""
+"""Installs the build into a folder of its own, and builds and runs programs against that copy.
+
+client:   test/client, a program as a user would write it, with multigrid if that is built, and the installed komvos
+examples: packages/comm/example, on several numbers of ranks; each checks its own result
+"""
 import argparse
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(command, limit):
@@ -13,8 +19,29 @@ def run(command, limit):
     subprocess.run([str(word) for word in command], check=True, timeout=limit)
 
 
+def run_client(build, prefix, mpi):
+    run(mpi(2) + [build / "client"], 60)
+    if (build / "multigrid_client").exists():
+        run(mpi(2) + [build / "multigrid_client"], 60)
+    if (prefix / "bin" / "komvos").exists():
+        run(mpi(2) + [prefix / "bin" / "komvos", "--version"], 60)
+
+
+def run_examples(build, prefix, mpi):
+    run([build / "05_predict_a_cluster"], 60)
+    cache = build / "tuning_cache.json"
+    for ranks in (1, 4, 5):  # five: two ranks, two ranks and one on a node
+        for example in ("01_belos_one_line", "02_import", "04_own_topology"):
+            run(mpi(ranks) + [build / example], 60)
+        run(mpi(ranks) + [build / "03_choose_and_save_routes", cache], 60)
+
+
+PROJECTS = {"client": (ROOT / "test/client", run_client), "examples": (ROOT / "packages/comm/example", run_examples)}
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("project", choices=PROJECTS)
     parser.add_argument("--cmake", required=True)
     parser.add_argument("--build", required=True, type=Path, help="the build to install")
     parser.add_argument("--generator", required=True)
@@ -22,18 +49,18 @@ def main():
     parser.add_argument("--prefix-path", default="", help="where the Trilinos is, as CMAKE_PREFIX_PATH")
     parser.add_argument("--mpiexec", required=True)
     arguments = parser.parse_args()
-    client = Path(__file__).resolve().parent / "client"
-    with tempfile.TemporaryDirectory(prefix="komvos-install-") as folder:
-        prefix, build = Path(folder, "prefix"), Path(folder, "build")
-        run([arguments.cmake, "--install", arguments.build, "--prefix", prefix], 120)
-        prefixes = ";".join(filter(None, [str(prefix), arguments.prefix_path, os.environ.get("CMAKE_PREFIX_PATH", "").replace(":", ";")]))
-        run([arguments.cmake, "-S", client, "-B", build, "-G", arguments.generator,
-             f"-DCMAKE_PREFIX_PATH={prefixes}", f"-DCMAKE_CXX_COMPILER={arguments.compiler}"], 120)
-        run([arguments.cmake, "--build", build], 600)
-        run([arguments.mpiexec, "-n", "2", build / "client"], 60)
-        for optional in (build / "multigrid_client", prefix / "bin" / "komvos"):
-            if optional.exists():
-                run([arguments.mpiexec, "-n", "2", optional] + (["--version"] if optional.name == "komvos" else []), 60)
+    source, run_programs = PROJECTS[arguments.project]
+    # The copy is always made afresh. What was built against it stays: files keep their times when they are installed,
+    # so that only what has changed is compiled again.
+    folder = arguments.build / "test" / ("install-" + arguments.project)
+    prefix, build = folder / "prefix", folder / "build"
+    shutil.rmtree(prefix, ignore_errors=True)
+    run([arguments.cmake, "--install", arguments.build, "--prefix", prefix], 120)
+    prefixes = [str(prefix), arguments.prefix_path, os.environ.get("CMAKE_PREFIX_PATH", "").replace(":", ";")]
+    run([arguments.cmake, "-S", source, "-B", build, "-G", arguments.generator,
+         f"-DCMAKE_PREFIX_PATH={';'.join(filter(None, prefixes))}", f"-DCMAKE_CXX_COMPILER={arguments.compiler}"], 120)
+    run([arguments.cmake, "--build", build, "--parallel", "2"], 600)
+    run_programs(build, prefix, lambda ranks: [arguments.mpiexec, "-n", str(ranks)])
 
 
 if __name__ == "__main__":
