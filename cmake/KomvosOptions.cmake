@@ -1,8 +1,10 @@
 # Build options; all have a default that works.
+option(Komvos_ENABLE_COMM "Build packages/comm, and with it whatever else is enabled" ON)
 option(Komvos_ENABLE_MULTIGRID "Build packages/multigrid (needs MueLu and SuiteSparse's KLU)" ON)
 option(Komvos_ENABLE_PROGRAM "Build the program komvos (needs MueLu, Belos, Zoltan2, CLI11, nlohmann-json)" ON)
 option(Komvos_ENABLE_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
 option(Komvos_ENABLE_BENCHMARKS "Build the benchmarks under perf/" ${PROJECT_IS_TOP_LEVEL})
+option(Komvos_ENABLE_DOCS "Add the target doc (needs Doxygen)" OFF)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)

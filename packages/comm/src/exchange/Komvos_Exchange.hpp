@@ -90,13 +90,13 @@ class Exchange {
   ///         rank did not arrive, or in another number; the exchange is over then. Error if none was begun.
   void end(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);
 
-  /// begin and end. \note Collective, and \throws, as these.
+  /// begin and end. \note Collective, and throws, as these.
   void forward(const execution_space& space, const const_view& owned, const view& ghosts,
                Combine combine = Combine::insert);
 
   /// The reverse direction: starts sending ghost values back towards their owners, summed at every hop.
   /// \param ghosts [plan.numTarget x k]; reusable on return
-  /// \note Collective, and \throws, as begin.
+  /// \note Collective, and throws, as begin.
   void beginReverse(const execution_space& space, const const_view& ghosts);
   /// Adds what arrives. Bit-reproducible: every sum has an order fixed by the plan.
   /// \param owned [plan.numOwned x k]

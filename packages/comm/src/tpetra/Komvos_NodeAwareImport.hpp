@@ -44,7 +44,7 @@ class NodeAwareImport {
   /// \note Collective on the communicator of the maps.
   /// \throws BadInput on all ranks if the options cannot be used on one of them.
   explicit NodeAwareImport(const import_type& import, const ExchangeOptions& options = {});
-  /// The same for an Export. \note Collective, and \throws, as above.
+  /// The same for an Export. \note Collective, and throws, as above.
   explicit NodeAwareImport(const export_type& exporter, const ExchangeOptions& options = {});
   ~NodeAwareImport();
   NodeAwareImport(NodeAwareImport&&) noexcept;
