@@ -5,6 +5,8 @@
 //
 //   mpirun -n 4 ./03_choose_and_save_routes [FILE]    writes FILE, by default tuning_cache.json
 #include <Komvos_NodeAwareCrsMatrix.hpp>
+#include <Komvos_NodeTopology.hpp>
+#include <Komvos_TuningCache.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>

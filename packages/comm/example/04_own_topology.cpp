@@ -5,6 +5,8 @@
 //
 //   mpirun -n 4 ./04_own_topology
 #include <Komvos_NodeAwareCrsMatrix.hpp>
+#include <Komvos_NodeTopology.hpp>
+#include <Komvos_RouteChoice.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>

@@ -9,6 +9,7 @@
 #include <Komvos_ExchangePlan.hpp>
 #include <Komvos_MachineModel.hpp>
 #include <Komvos_RouteChoice.hpp>
+#include <Komvos_SetupTransport.hpp>
 #include <Komvos_Traffic.hpp>
 #include <cstdio>
 #include <cstdlib>
