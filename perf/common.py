@@ -119,6 +119,14 @@ def read_results(path):
     return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
+def newest(paths):
+    """By the date in the name; None if there are none."""
+    paths = sorted(paths, key=lambda path: path.name)
+    if len(paths) > 1 and paths[-1].name[:10] == paths[-2].name[:10]:
+        sys.exit(f"{paths[-2].name} and {paths[-1].name} are of the same day: keep one of them")
+    return paths[-1] if paths else None
+
+
 def write(path, text):
     """Replaces a file at once: whoever reads it sees the old text or the new one."""
     temporary = path.with_name(path.name + ".tmp")

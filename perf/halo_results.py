@@ -32,17 +32,9 @@ class Halo:
         return self.problem if self.level == "level 0 A" else f"{self.problem}, {self.level}"
 
 
-def file_of(folder, run, problem):
-    """The newest of a folder's files, by its date; None if there is none."""
-    files = sorted(folder.glob(f"*-halo-{run}-{problem}.json"))
-    if len(files) > 1 and files[-1].name[:10] == files[-2].name[:10]:
-        raise SystemExit(f"{files[-2].name} and {files[-1].name} are of the same day: keep one of them")
-    return files[-1] if files else None
-
-
 def load(folder, run):
     """The reports of a run, and all halos in them."""
-    files = [file_of(folder, run, problem) for problem in PROBLEMS]
+    files = [common.newest(folder.glob(f"*-halo-{run}-{problem}.json")) for problem in PROBLEMS]
     reports = [common.read_results(file) for file in files if file]
     return reports, [Halo(report, result) for report in reports for result in report["results"]]
 

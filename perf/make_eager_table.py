@@ -9,11 +9,11 @@ VARIANTS = {"komvos, shared memory": "Komvos, shared memory on nodes", "komvos, 
             "receives early": "receives early", "receives late": "receives late"}
 HEAD = """# Does the time of an exchange depend on how much MPI buffers?
 
-Made by `perf/run_eager_limits.py` and `perf/make_eager_table.py` from `{file}`.
-The question is that of INRIA RR-4372. Ranks exchange messages of one size. Times are medians over {rounds} rounds of
-{samples} samples, in microseconds, on {processor}, {cores} cores, commit {commit}. Columns: Open MPI's eager limit in
-bytes, of shared memory and TCP alike. It refuses 0; with 64 no message here is eager, with 8 MB all are. Spread: by how
-much the longest time exceeds the shortest.
+Made by `perf/make_eager_table.py` from `{file}`,
+which `perf/run_eager_limits.py` wrote. The question is that of INRIA RR-4372. Ranks exchange messages of one size. Times
+are medians over {rounds} rounds of {samples} samples, in microseconds; commit {commit}, processor {processor}, {cores} cores.
+Columns: Open MPI's eager limit in bytes, of shared memory and TCP alike. It refuses 0; with 64 no message here is eager,
+with 8 MB all are. Spread: by how much the longest time exceeds the shortest.
 
 The tuner takes shared memory on a node; between nodes both variants of Komvos send the same messages.
 
@@ -95,17 +95,14 @@ def page(path):
     return head + "".join(section(results, kind) for kind in kinds(results))
 
 
-def newest():
-    files = sorted(common.RESULTS.glob("*/*-eager-limits.json"), key=lambda path: path.name)
-    return files[-1] if files else None
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("result", nargs="?", help="the file; otherwise the newest")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
-    path = Path(options.result).resolve() if options.result else newest()
+    path = common.newest(common.RESULTS.glob("*/*-eager-limits.json"))
+    if options.result:
+        path = Path(options.result).resolve()
     if path is None:
         parser.error(f"no result of run_eager_limits.py in {common.RESULTS}")
     common.write_page("EAGER_LIMITS.md", page(path), options.check, "make_eager_table.py")
