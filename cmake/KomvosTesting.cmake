@@ -9,6 +9,14 @@ set(KOMVOS_TEST_ENVIRONMENT
     "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_hwloc_base_binding_policy=none;OMPI_MCA_btl_base_warn_component_unused=0;OMPI_MCA_pml=ob1;OMP_WAIT_POLICY=passive;GOMP_SPINCOUNT=0"
     CACHE INTERNAL "")
 
+# The environment of a test. Each has a folder of its own for temporary files: that of mpirun is otherwise shared by all
+# of a user, and one mpirun may remove it while another makes it.
+function(komvos_test_environment result name)
+  set(folder "${PROJECT_BINARY_DIR}/Testing/Temporary/${name}")
+  file(MAKE_DIRECTORY "${folder}")
+  set(${result} "${KOMVOS_TEST_ENVIRONMENT};TMPDIR=${folder}" PARENT_SCOPE)
+endfunction()
+
 function(komvos_mpi_command result ranks)
   set(${result} ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS} ${ARGN} PARENT_SCOPE)
 endfunction()
@@ -24,8 +32,9 @@ function(komvos_add_mpi_tests executable)
   foreach(ranks IN LISTS test_RANKS)
     komvos_mpi_command(command ${ranks} $<TARGET_FILE:${executable}> ${test_ARGS})
     add_test(NAME ${test_NAME}.np${ranks} COMMAND ${command})
+    komvos_test_environment(environment ${test_NAME}.np${ranks})
     set_tests_properties(${test_NAME}.np${ranks} PROPERTIES
       PROCESSORS ${ranks} TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}"
-      ENVIRONMENT "${KOMVOS_TEST_ENVIRONMENT}")
+      ENVIRONMENT "${environment}")
   endforeach()
 endfunction()

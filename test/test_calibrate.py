@@ -7,11 +7,10 @@ import json
 import math
 import re
 import sys
-from pathlib import Path
 
-from test_solve import ProgramTest, main, run
+from support.program_test import ROOT, ProgramTest, main, run
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "perf"))
+sys.path.insert(0, str(ROOT / "perf"))
 from plot_calibration import model_time  # noqa: E402
 
 PROTOCOLS = ("short", "eager", "rendezvous")

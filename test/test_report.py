@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Whole-program tests of the JSON report of `komvos solve`.
+
+test_report.py --program build/default/src/komvos [--mpiexec mpirun] [CLASS ...]
+"""
+import sys
+
+from support.program_test import ProgramTest, main
+
+
+class Report(ProgramTest):
+    TRAFFIC = {side: {f"{what}_{over}": int for what in ("messages", "bytes") for over in ("max", "total")}
+               for side in ("inter_node", "on_node")}
+    SECONDS = (float, int, type(None))
+    SCHEMA = {
+        "komvos_version": str, "problem": str, "rows": int, "entries": int, "symmetric": bool,
+        "ranks": int, "nodes": int,
+        "ranks_per_node": list, "topology_source": str, "partition": str, "route": str, "pairing": str, "on_node": str,
+        "solver": str, "preconditioner": str, "tolerance": float, "max_iterations": int, "iterations": int, "restarts": int,
+        "true_residual": float, "belos_residual": float, "belos_converged": bool, "converged": bool,
+        "relative_error": SECONDS, "read_seconds": float, "setup_seconds": float, "solve_seconds": float, "halos": list,
+    }
+    HALO = {"name": str, "used": bool, "route": str, "pairing": str, "neighbours_max": int, "standard": TRAFFIC,
+            "chosen": TRAFFIC, "standard_seconds": SECONDS, "chosen_seconds": SECONDS, "setup_seconds": float, "on_node": str,
+            "candidates": list}
+    CANDIDATE = {"route": str, "on_node": str, "modelled_seconds": SECONDS, "measured_seconds": SECONDS,
+                 "traffic": TRAFFIC, "not_chosen_because": str}
+
+    def check(self, value, schema, where):
+        if not isinstance(schema, dict):
+            self.assertIsInstance(value, schema, where)
+            return
+        self.assertEqual(set(value), set(schema), where)
+        for key, inner in schema.items():
+            self.check(value[key], inner, f"{where}.{key}")
+
+    def test_the_json_report_has_these_keys(self):
+        for route in ("standard", "three-step", "auto"):
+            report = self.solve(4, "--problem", "elasticity3d", "--n", 8, "--ranks-per-node", 2, "--route", route,
+                                "--partition", "strided")
+            self.check(report, self.SCHEMA, "report")
+            self.assertEqual((report["route"], report["nodes"], report["ranks"]), (route, 2, 4))
+            self.assertEqual([halo["name"] for halo in report["halos"] if halo["used"]], ["A"])
+            for halo in report["halos"]:
+                self.check(halo, self.HALO, "halo")
+                self.check_candidates(halo)
+            halo = report["halos"][0]
+            measured = {one["route"] for one in halo["candidates"] if one["measured_seconds"] is not None}
+            self.assertEqual(halo["standard_seconds"] is not None, "standard" in measured)
+            if route == "auto":
+                self.assertIn("standard", measured)
+            else:  # by messages and by shared memory
+                self.assertEqual((halo["route"], measured), (route, {route}))
+
+    def check_candidates(self, halo):
+        for one in halo["candidates"]:
+            self.check(one, self.CANDIDATE, "candidate")
+        chosen = [one for one in halo["candidates"] if one["not_chosen_because"] == ""]
+        self.assertEqual(len(chosen), 1, halo["candidates"])
+        self.assertEqual(chosen[0]["route"].partition(":")[0], halo["route"].partition(":")[0])
+        self.assertEqual((chosen[0]["on_node"], chosen[0]["traffic"], chosen[0]["measured_seconds"]),
+                         (halo["on_node"], halo["chosen"], halo["chosen_seconds"]))
+        standard = halo["candidates"][0]
+        self.assertEqual((standard["route"], standard["on_node"]), ("standard", "messages"))
+        self.assertEqual((standard["traffic"], standard["measured_seconds"]),
+                         (halo["standard"], halo["standard_seconds"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""Whole-program tests of the choice of a route by `komvos solve`, and of saved decisions.
+
+test_tuner.py --program build/default/src/komvos [--mpiexec mpirun] [CLASS ...]
+"""
+import json
+import sys
+
+from support.program_test import ProgramTest, main, run
+
+
+class Tuner(ProgramTest):
+    PROBLEM = ("--problem", "random", "--n", 1200)  # everybody needs values of everybody
+
+    def test_every_route_is_obeyed(self):
+        iterations = set()
+        routes = {"standard": "standard", "two-step": "two-step", "three-step": "three-step", "split": "split",
+                  "split:2": "split:2", "axis": "axis:2,2,1,1", "axis:1,2,2,1": "axis:1,2,2,1",
+                  "axis:1,1,4,1": "axis:1,1,4,1"}
+        for asked, name in routes.items():
+            report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--route", asked)
+            iterations.add(report["iterations"])
+            self.assertEqual((report["route"], report["halos"][0]["route"]), (asked, name))
+            chosen = [one for one in report["halos"][0]["candidates"] if not one["not_chosen_because"]]
+            self.assertEqual([one["route"] for one in chosen], [asked])
+        report = self.solve(4, *self.PROBLEM, "--route", "sockets")  # as detected
+        self.assertEqual(report["halos"][0]["route"], "sockets")
+        self.assertEqual(len(iterations), 1, "the route must not change the numbers")
+
+    def test_both_ways_on_the_node_are_obeyed(self):
+        for on_node in ("messages", "shared-memory", "auto"):
+            report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--on-node", on_node)
+            halo = report["halos"][0]
+            self.assertEqual(report["on_node"], on_node)
+            self.assertIn(halo["on_node"], ("messages", "shared-memory") if on_node == "auto" else (on_node,))
+            measured = {one["on_node"] for one in halo["candidates"] if one["measured_seconds"] is not None}
+            self.assertEqual(measured, {"messages", "shared-memory"} if on_node == "auto" else {on_node})
+        report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, environment={"KOMVOS_ON_NODE": "shared-memory"})
+        self.assertEqual(report["on_node"], "shared-memory")
+        report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--on-node", "auto",
+                            environment={"KOMVOS_ON_NODE": "messages"})
+        measured = {one["on_node"] for one in report["halos"][0]["candidates"] if one["measured_seconds"] is not None}
+        self.assertEqual(measured, {"messages", "shared-memory"}, "the option goes first, auto too")
+
+    def test_a_machine_gives_every_candidate_a_modelled_time(self):
+        halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--machine", "blue-waters")["halos"][0]
+        least = min(one["modelled_seconds"] for one in halo["candidates"])
+        for one in halo["candidates"]:
+            if one["not_chosen_because"].startswith("the model says"):
+                self.assertGreater(one["modelled_seconds"], 4 * least)
+                self.assertIsNone(one["measured_seconds"])
+        halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3)["halos"][0]
+        self.assertEqual({one["modelled_seconds"] for one in halo["candidates"]}, {None})
+
+    def test_a_saved_decision_is_taken_and_nothing_is_measured(self):
+        file = self.folder / "decisions.json"
+        for route, option, environment in (("auto", ("--tuning-cache", file), {}),
+                                           ("three-step", (), {"KOMVOS_TUNING_CACHE": str(file)})):
+            first = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--route", route, "--save-tuning-cache", file)
+            book = json.loads(file.read_text())
+            self.assertEqual((book["format"], book["version"]), ("komvos-tuning-cache", 1))
+            second = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, *option, environment=environment)
+            self.assertEqual(second["iterations"], first["iterations"])
+            self.assertEqual(len(second["halos"]), len(first["halos"]))
+            for before, after in zip(first["halos"], second["halos"]):
+                for key in ("name", "route", "on_node", "chosen"):
+                    self.assertEqual(after[key], before[key])
+                self.assertIsNone(after["chosen_seconds"])
+                self.assertEqual({one["measured_seconds"] for one in after["candidates"]}, {None})
+
+    def test_decisions_are_taken_for_every_halo_that_is_exchanged(self):
+        file = self.folder / "decisions.json"
+        arguments = ("--problem", "laplace3d", "--n", 20, "--ranks-per-node", 2)
+        first = self.solve(4, *arguments, "--save-tuning-cache", file)
+        second = self.solve(4, *arguments, "--tuning-cache", file)
+        self.assertEqual(second["iterations"], first["iterations"])
+        self.assertEqual([halo["route"] for halo in second["halos"]], [halo["route"] for halo in first["halos"]])
+        self.assertTrue(any(not halo["used"] for halo in first["halos"]))
+
+    def test_the_report_says_why_a_halo_keeps_the_standard_route(self):
+        file = self.folder / "decisions.json"
+        on_pairs = (*self.PROBLEM, "--ranks-per-node", 2, "--on-node", "messages")
+        result = run(4, "solve", *on_pairs, "--route", "standard", "--save-tuning-cache", file)
+        self.assertIn("A: the standard route, by messages on nodes, as asked for.", result.out)
+        result = run(4, "solve", *self.PROBLEM, "--ranks-per-node", 2, "--tuning-cache", file)
+        self.assertIn("A: the standard route, by messages on nodes, as decided before.", result.out)
+        result = run(4, "solve", *on_pairs)
+        self.assertRegex(result.out, r"A: (the standard route, by messages on nodes, no other of \d+ ways that were "
+                                     r"measured is clearly faster\.|[a-z-]+ sends \d+ instead of \d+ messages).* One "
+                                     r"exchange took \d+ us")
+
+    def test_decisions_that_do_not_fit_are_refused_with_the_reason(self):
+        file, other = self.folder / "decisions.json", self.folder / "other.json"
+        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--save-tuning-cache", file)
+        text = file.read_text()
+        machine = json.loads(text)["decisions"][0]["machine"]
+        other.write_text(text.replace(machine, "a computer of 1950"))
+        cut, typo, grid = (self.folder / f"{name}.json" for name in ("cut", "typo", "grid"))
+        route = json.loads(text)["decisions"][0]["route"]
+        grid.write_text(text.replace(f'"route": "{route}"', '"route": "axis:3,1,1,1"'))
+        cut.write_text(text[:len(text) // 2])
+        typo.write_text(text.replace('"on_node"', '"an_node"'))
+        solve = ("solve", *self.PROBLEM)
+        self.check_refusals([
+            ((*solve, "--ranks-per-node", "1,3", "--tuning-cache", file), [file, "made for other nodes: 4 ranks"]),
+            ((*solve, "--ranks-per-node", 2, "--entries", 7, "--tuning-cache", file), [file, "for this pattern"]),
+            ((*solve, "--ranks-per-node", 2, "--tuning-cache", other),
+             [other, "made on another machine: a computer of 1950; here: " + machine]),
+            ((*solve, "--ranks-per-node", 2, "--tuning-cache", cut), [cut, "damaged"]),
+            ((*solve, "--ranks-per-node", 2, "--tuning-cache", typo), [typo, "on_node"]),
+            ((*solve, "--ranks-per-node", 2, "--tuning-cache", grid), [grid, "axis:3,1,1,1", "product 4"]),
+        ], ranks=(4,))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
