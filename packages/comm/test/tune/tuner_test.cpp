@@ -224,9 +224,8 @@ TEST(Tuner, RefusesRoutesThatDoNotFitOnAllRanksAlike) {
 
 /// Each rank of the first half needs many values of its partner in the second, and the reverse: to send them through
 /// one rank of a node takes longer than to send them side by side. \return the patterns of all ranks
-std::vector<Pattern> partnersHalo(int ranksPerNode) {
+std::vector<Pattern> partnersHalo(int ranksPerNode, int values = 20000) {
   const int size = worldSize();
-  const int values = 20000;
   Needs halo;
   halo.needs.resize(size);
   for (int rank = 0; rank < size; ++rank) {
@@ -259,7 +258,7 @@ TEST(Tuner, ModelsAnExchangeAsIfItKnewTheMessagesOfAllRanks) {
     const NodeTopology sockets = socketsOf(where.topology, 2);
     const Needs dense = allToAll(size, 2);
     for (const std::vector<Pattern>& patterns :
-         {KomvosTest::patternsFromNeeds(dense.owner, dense.needs), partnersHalo((size + 1) / 2)}) {
+         {KomvosTest::patternsFromNeeds(dense.owner, dense.needs), partnersHalo((size + 1) / 2, 2000)}) {
       for (const RouteChoice& route : routesFor(size)) {
         ExchangeOptions options;
         options.topology = share(where.topology);
