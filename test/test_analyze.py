@@ -12,7 +12,7 @@ import sys
 import unittest
 import xml.etree.ElementTree
 
-from support.program_test import BAD, MATRICES, OPTIONS, ProgramTest, main, run
+from support.program_test import BAD, MATRICES, ProgramTest, main, run
 
 # One vector layer of 16 points between neighbours; two layers on each of 4 ranks, two ranks on a node.
 SLABS = ("--problem", "laplace3d", "--n", "4,4,8", "--ranks", 4, "--ranks-per-node", 2)
@@ -142,8 +142,7 @@ class AnalyzeOutput(AnalyzeTest):
 
     def test_a_full_device_is_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
-            command = [OPTIONS.program, "analyze", *map(str, SLABS), "--json", "-", "--quiet"]
-            self.check_refusal(run(1, command=command, stdout=full), ["standard output"])
+            self.check_refusal(run(1, "analyze", *SLABS, "--json", "-", "--quiet", stdout=full), ["standard output"])
 
     def test_traces(self):
         self.analyze("--problem", "laplace3d", "--n", "2,1,1", "--ranks", 2, "--ranks-per-node", 1, "--routes",
@@ -160,8 +159,8 @@ class AnalyzeOutput(AnalyzeTest):
     def test_a_simulator_that_fails_is_no_wrong_input(self):
         (self.folder / "smpirun").write_text("#!/bin/sh\npwd\nexit 1\n")
         (self.folder / "smpirun").chmod(0o755)
-        command = [OPTIONS.program, "analyze", *map(str, SLABS), "--simgrid", "torus", "--trace", self.folder / "it's here"]
-        result = run(1, command=command, environment={"PATH": f"{self.folder}:{os.environ['PATH']}"})  # mpirun sets its own
+        result = run(1, "analyze", *SLABS, "--simgrid", "torus", "--trace", self.folder / "it's here",
+                     environment={"PATH": f"{self.folder}:{os.environ['PATH']}"})
         self.assertEqual((result.code, len(result.errors)), (3, 1), result.err)
         self.assertIn("SimGrid reported no simulated time", result.errors[0])
         self.assertIn(f"{self.folder}/it's here/", result.errors[0])

@@ -42,23 +42,22 @@ def main():
         sys.exit(check.returncode)
     for shape in ("5,2", "2,2,2"):
         nodes = [int(n) for n in shape.split(",")]
-        reports = {route: solve(arguments, shape, "--route", route) for route in ("standard", "three-step")}
-        for on_node in ("messages", "shared-memory"):
-            report = solve(arguments, shape, "--route", "three-step", "--on-node", on_node)
-            assert report["converged"] and report["halos"][0]["on_node"] == on_node, report
-            assert report["iterations"] == reports["standard"]["iterations"], report
-        for route, report in reports.items():
+        runs = (("standard", "messages"), ("three-step", "messages"), ("three-step", "shared-memory"))
+        reports = {run: solve(arguments, shape, "--route", run[0], "--on-node", run[1]) for run in runs}
+        iterations = reports["standard", "messages"]["iterations"]
+        for run, report in reports.items():
+            halo = report["halos"][0]
             assert report["topology_source"] == "detected", report["topology_source"]
             assert report["ranks_per_node"] == nodes, report["ranks_per_node"]
-            assert report["converged"] and report["halos"][0]["route"] == route, report
-        assert reports["standard"]["iterations"] == reports["three-step"]["iterations"]
+            assert (report["converged"], report["iterations"]) == (True, iterations), report
+            assert (halo["route"], halo["on_node"]) == run, halo
         pairs = len(nodes) * (len(nodes) - 1)
-        halo = reports["three-step"]["halos"][0]
+        halo = reports["three-step", "messages"]["halos"][0]
         assert halo["chosen"]["inter_node"]["messages_total"] == pairs, halo
         assert halo["standard"]["inter_node"]["messages_total"] > pairs, halo
-        print(f"{shape}: {reports['standard']['iterations']} iterations, {pairs} instead of "
+        print(f"{shape}: {iterations} iterations, {pairs} instead of "
               f"{halo['standard']['inter_node']['messages_total']} messages between nodes")
-    check_across_hosts(arguments, reports["standard"]["iterations"])
+    check_across_hosts(arguments, iterations)
 
 
 if __name__ == "__main__":

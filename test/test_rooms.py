@@ -2,8 +2,8 @@
 """The structure of the sources: which room may include which, what is public, and what files are called.
 
 The rooms of packages/comm stand in its CMakeLists.txt from the ground up. A file includes files of its own room and of
-rooms before it. X/impl belongs to room X, and other rooms leave its headers alone. The program has the room support, above
-it problem, and above that one room a subcommand.
+rooms before it. X/impl belongs to room X, and other rooms leave its headers alone. The program has the room support,
+above it problem, and above that one room a subcommand.
 """
 import re
 import tempfile
@@ -100,7 +100,7 @@ def faults_of_program(src):
             if "/" not in name or len(file.parts) == 1:
                 continue  # a header of a library, or main.cpp, which includes all subcommands
             room, below = file.parts[0], name.partition("/")[0]
-            known = [*PROGRAM_ROOMS, room] if room not in PROGRAM_ROOMS else PROGRAM_ROOMS[:PROGRAM_ROOMS.index(room) + 1]
+            known = (*PROGRAM_ROOMS, room)[:(*PROGRAM_ROOMS, room).index(room) + 1]
             if below not in known or not (src / name).exists():
                 yield f"{file} includes {name}, which is not in {', '.join(known)}"
 
@@ -162,7 +162,8 @@ class TheChecker(unittest.TestCase):
 
     def test_each_fault_is_found(self):
         for files, fault in (
-            ({"src/low/Komvos_D.cpp": '#include "Komvos_B.hpp"\n'}, "low/Komvos_D.cpp includes high/Komvos_B.hpp, which is above"),
+            ({"src/low/Komvos_D.cpp": '#include "Komvos_B.hpp"\n'},
+             "low/Komvos_D.cpp includes high/Komvos_B.hpp, which is above"),
             ({"src/low/Komvos_D.cpp": '#include "Komvos_E.hpp"\n'}, "low/Komvos_D.cpp includes a file that is not in"),
             ({"src/cellar/Komvos_D.cpp": ""}, "cellar/Komvos_D.cpp is in no room"),
             ({"src/high/d.cpp": ""}, "d.cpp is not named Komvos_Type"),
@@ -171,7 +172,8 @@ class TheChecker(unittest.TestCase):
              "Komvos_A.hpp is public and includes Komvos_D.hpp, which is not"),
             ({"CMakeLists.txt": self.CMAKE.replace("high/Komvos_B", "high/impl/Komvos_C")},
              "high/impl/Komvos_C.hpp is public and lies in an impl folder"),
-            ({"CMakeLists.txt": self.CMAKE + "install(DIRECTORY src/ DESTINATION include)\n"}, "installs DIRECTORY src/"),
+            ({"CMakeLists.txt": self.CMAKE + "install(DIRECTORY src/ DESTINATION include)\n"},
+             "installs DIRECTORY src/"),
         ):
             with self.subTest(fault):
                 self.assertIn(fault, "\n".join(self.faults(files)))

@@ -44,10 +44,8 @@ class RealMatrices(ProgramTest):
 
     def test_the_indefinite_one_is_solved_by_gmres(self):
         name = "dcpf_case13659pegase"
-        for ranks in (4, 5):
-            report = self.solve(ranks, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx",
-                                "--ranks-per-node", 2)
-            self.assertEqual(report["solver"], "GMRES")
+        report = self.solve(5, MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx", "--ranks-per-node", 2)
+        self.assertEqual(report["solver"], "GMRES")
 
     def test_partitions_give_the_same_solution(self):
         solutions = {}
@@ -150,7 +148,7 @@ class Generators(ProgramTest):
     def test_the_problem_does_not_depend_on_the_number_of_ranks(self):
         for problem, rows, entries, _ in self.PROBLEMS:
             solutions = []
-            for ranks in (1, 4, 5):
+            for ranks in (1, 5):
                 with self.subTest(problem, ranks=ranks):
                     output = self.folder / "x.mtx"
                     report = self.solve(ranks, "--problem", *problem, "--ranks-per-node", 2, "--output", output,

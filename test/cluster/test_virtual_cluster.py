@@ -90,8 +90,8 @@ class Network(ClusterTest):
         return float(re.search(r"^gap(?: \S+){3} (\S+)", run.stdout, re.MULTILINE)[1])
 
     def test_the_cost_of_a_message(self):
-        """64 messages leave each card a round, so a round takes 64 times the cost at least. It may take much longer where
-        the machine has other work to do."""
+        """64 messages leave each card a round, so a round takes 64 times the cost at least. It may take much longer
+        where the machine has other work to do."""
         self.assert_within(self.gap_us(), 0, 64 * 500 / 2)
         for cost in (100, 500):
             with self.subTest(cost=cost):

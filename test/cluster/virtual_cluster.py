@@ -178,8 +178,8 @@ def network_limits(options):
 
 
 def call(*command):
-    """Runs a command that builds the cluster. That it fails means that the machine does not permit one: the options have
-    been checked before."""
+    """Runs a command that builds the cluster. That it fails means that the machine does not permit one: the options
+    have been checked before."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         skip(f"{shlex.join(command)}: {last_line(done.stderr)}")
@@ -254,9 +254,9 @@ def add_host(h):
 
 
 def limit_card(host, cluster):
-    """Class 1:2 holds all packets, class 1:1 the pure acknowledgements: IP packets of 52 (0x34) bytes, which are the TCP
-    headers alone. They are the protocol's and not the program's, so they cost nothing. htb and not tbf, for only htb
-    charges `overhead`. The small burst keeps an idle card from saving up time."""
+    """Class 1:2 holds all packets, class 1:1 the pure acknowledgements: IP packets of 52 (0x34) bytes, which are the
+    TCP headers alone. They are the protocol's and not the program's, so they cost nothing. htb and not tbf, for only
+    htb charges `overhead`. The small burst keeps an idle card from saving up time."""
     def tc(kind, *words):
         call("tc", "-n", host, kind, "add", "dev", "eth0", *words)
 
@@ -345,8 +345,8 @@ def check_permission(mpirun):
 
 
 def end_cluster(holder):
-    """Killing PID 1 of the cluster kills all of it, and `unshare` returns only when the last process is gone. If PID 1 is
-    not there yet, `unshare` itself goes."""
+    """Killing PID 1 of the cluster kills all of it, and `unshare` returns only when the last process is gone. If PID 1
+    is not there yet, `unshare` itself goes."""
     if holder.poll() is not None:
         return
     init = subprocess.run(["pgrep", "-P", str(holder.pid)], capture_output=True, text=True).stdout.split()
@@ -390,8 +390,8 @@ def processes_with_tag():
 
 
 def clean():
-    """Ends processes that bear our tag but whose script is gone. There should be none (see UNSHARE_ALL); this is for the
-    case that there are."""
+    """Ends processes that bear our tag but whose script is gone. There should be none (see UNSHARE_ALL); this is for
+    the case that there are."""
     for pid, owner in processes_with_tag():
         try:
             if b"virtual_cluster" in Path(f"/proc/{owner}/cmdline").read_bytes():

@@ -28,11 +28,12 @@ class Result:
 
 
 def run(ranks, *arguments, environment=None, command=None, stdout=subprocess.PIPE):
-    """Runs the program under MPI; a run over the limit is killed with all its ranks.
+    """Runs the program under MPI, one rank without mpirun; a run over the limit is killed with all its ranks.
 
     Each mpirun keeps its files in a folder of its own: the default one is shared by all of a user, and one mpirun may
     remove it while another makes it."""
-    command = command or [OPTIONS.mpiexec, "-n", str(ranks), OPTIONS.program, *map(str, arguments)]
+    launcher = [OPTIONS.mpiexec, "-n", str(ranks)] if ranks > 1 else []
+    command = command or [*launcher, OPTIONS.program, *map(str, arguments)]
     with tempfile.TemporaryDirectory(prefix="mpi-") as session:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, text=True,
                                    env={**PATIENCE, **os.environ, "TMPDIR": session, **(environment or {})},
