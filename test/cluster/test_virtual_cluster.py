@@ -22,6 +22,8 @@ SCRIPT = HERE / "virtual_cluster.py"
 TAG = "VIRTUAL_CLUSTER_RUN"
 OPTIONS = argparse.Namespace(mpicc="mpicc", mpirun="mpirun", program=None)  # program: who_is_where
 FOREVER = ("gap", 100000000)
+# Or mpirun waits two seconds for other ranks after one has failed.
+ENVIRONMENT = {**os.environ, "OMPI_MCA_odls_base_sigkill_timeout": "0"}
 
 
 def words_of(*arguments, limit=60):
@@ -29,12 +31,12 @@ def words_of(*arguments, limit=60):
 
 
 def cluster(*arguments, **how):
-    return subprocess.run(words_of(*arguments), capture_output=True, text=True, **how)
+    return subprocess.run(words_of(*arguments), capture_output=True, text=True, env=ENVIRONMENT, **how)
 
 
 def start(*arguments, **how):
     return subprocess.Popen(words_of(*arguments, **how), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                            env=ENVIRONMENT, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
 
 def nodes_in(output):
