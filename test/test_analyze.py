@@ -3,6 +3,7 @@
 
 test_analyze.py --program build/default/src/komvos [--mpiexec mpirun] [CLASS ...]
 """
+import collections
 import csv
 import json
 import os
@@ -28,6 +29,30 @@ class AnalyzeTest(ProgramTest):
 
     def route(self, report, name, operator=0):
         return next(r for r in report["operators"][operator]["routes"] if r["route"] == name)
+
+
+class Drawing:
+    """What gnuplot drew: all texts, the colours of the key, and the bars of each panel by colour."""
+    Bar = collections.namedtuple("Bar", "colour left height")
+
+    def __init__(self, path):
+        svg = "{http://www.w3.org/2000/svg}"
+        root = xml.etree.ElementTree.parse(path).getroot()
+        self.words = ["".join(node.itertext()).strip() for node in root.iter(svg + "text")]
+        self.colours = []
+        self.panels = [[], []]
+        for plot in (node for node in root.iter(svg + "g") if node.get("id", "").startswith("gnuplot_plot_")):
+            shapes = [self.bar(node) for node in plot.iter(svg + "polygon")]
+            panel = "ab".index(plot.get("id")[-1])
+            if panel == 0:  # its key shows a sample of each colour
+                self.colours.append(shapes.pop(0).colour)
+            self.panels[panel] += shapes
+
+    @classmethod
+    def bar(cls, polygon):
+        points = [tuple(map(float, point.split(","))) for point in polygon.get("points").split()]
+        rows = [y for _, y in points]
+        return cls.Bar(polygon.get("fill"), min(x for x, _ in points), max(rows) - min(rows))
 
 
 class AnalyzeCounts(AnalyzeTest):
@@ -107,9 +132,9 @@ class AnalyzeCounts(AnalyzeTest):
 
 
 class AnalyzeOutput(AnalyzeTest):
-    def test_table_csv_and_plot_say_the_same(self):
-        table, plot = self.folder / "table.csv", self.folder / "plot.svg"
-        report = self.analyze(*SLABS, "--routes", "standard,axis:2,1,2,1", "--csv", table, "--plot", plot)
+    def test_table_and_csv_say_the_same(self):
+        table = self.folder / "table.csv"
+        report = self.analyze(*SLABS, "--routes", "standard,axis:2,1,2,1", "--csv", table)
         with open(table, encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual([row["route"] for row in rows], ["standard", "axis:2,1,2,1"])
@@ -117,10 +142,74 @@ class AnalyzeOutput(AnalyzeTest):
             self.assertEqual(int(row["inter_bytes_total"]), route["sent"]["inter_node"]["bytes_total"])
             self.assertAlmostEqual(float(row["modelled_s"]), route["modelled_seconds"], delta=1e-8)
             self.assertIn(row["route"], self.text)
-        drawing = xml.etree.ElementTree.parse(plot).getroot()
-        words = ["".join(node.itertext()).strip() for node in drawing.iter("{http://www.w3.org/2000/svg}text")]
-        self.assertEqual(words.count("axis:2,1,2,1"), 2)
-        self.assertEqual(words.count("0 A"), 2)
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_a_plot_has_a_bar_for_each_value(self):
+        plot = self.folder / "plot.svg"
+        report = self.analyze("--problem", "elasticity3d", "--n", 8, "--hierarchy", "--partition", "blocks",
+                              "--ranks", 32, "--ranks-per-node", 8, "--ranks-per-socket", 4, "--plot", plot)
+        operators = report["operators"]
+        routes = [route["route"] for route in operators[0]["routes"]]
+        self.assertEqual(len(routes), 6)
+        drawing = Drawing(plot)
+        for route in routes:
+            self.assertEqual(drawing.words.count(route), 1)
+        for operator in operators:
+            self.assertEqual(drawing.words.count(f"{operator['level']} {operator['operator']}"), 2)
+        self.assertIn("microseconds", drawing.words)
+        self.assertIn("Halo exchange of elasticity3d 8 x 8 x 8 on 32 ranks, 4 nodes", drawing.words)
+
+        # Each route has a colour of its own, and a bar for every value but zero.
+        values = [lambda r: r["sent"]["inter_node"]["messages_max"], lambda r: r["modelled_seconds"]]
+        for bars, value in zip(drawing.panels, values):
+            for position, colour in enumerate(drawing.colours):
+                drawn = sum(value(operator["routes"][position]) > 0 for operator in operators)
+                self.assertEqual(len([bar for bar in bars if bar.colour == colour]), drawn)
+        self.assertEqual(len(set(drawing.colours)), len(routes))
+
+        # Routes that cost the same stand side by side, each as high as the other.
+        times, heights = ([], [])
+        for name in ("three-step", "split"):
+            position = routes.index(name)
+            times.append([operator["routes"][position]["modelled_seconds"] for operator in operators])
+            heights.append([bar.height for bar in drawing.panels[1] if bar.colour == drawing.colours[position]])
+        self.assertEqual(times[0], times[1])
+        self.assertEqual(heights[0], heights[1])
+        lefts = [bar.left for bar in drawing.panels[1]]
+        self.assertEqual(len(set(lefts)), len(lefts))
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_plots_are_reproducible_and_colours_stay(self):
+        first, second, other = (self.folder / name for name in ("1.svg", "2.svg", "3.svg"))
+        self.analyze(*SLABS, "--plot", first)
+        self.analyze(*SLABS, "--plot", second)
+        self.assertEqual(first.read_text(), second.read_text())
+        self.analyze(*SLABS, "--routes", "split,split:8", "--plot", other)
+        split = Drawing(first).colours[3]
+        self.assertEqual(Drawing(other).colours[1], split)
+        self.assertNotEqual(Drawing(other).colours[2], split)
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "gnuplot is not installed")
+    def test_a_plot_of_nothing(self):
+        plot = self.folder / "plot.svg"
+        self.analyze("--problem", "laplace3d", "--n", 4, "--ranks", 1, "--ranks-per-node", 1, "--plot", plot)
+        self.assertEqual(Drawing(plot).panels, [[], []])
+
+    def test_a_plot_without_gnuplot_is_refused_before_the_work(self):
+        (self.folder / "ssh").symlink_to("/bin/true")  # Open MPI wants one in the PATH
+        command = [OPTIONS.program, "analyze", BAD / "missing.mtx", "--ranks", 4, "--ranks-per-node", 2, "--plot",
+                   self.folder / "plot.svg"]
+        result = run(1, command=list(map(str, command)), environment={"PATH": str(self.folder)})
+        self.check_refusal(result, ["--plot needs gnuplot, which is not installed (Debian: gnuplot-nox)"])
+
+    def test_a_gnuplot_that_fails_leaves_no_file(self):
+        (self.folder / "gnuplot").write_text("#!/bin/sh\necho out of ink >&2\nexit 1\n")
+        (self.folder / "gnuplot").chmod(0o755)
+        command = [OPTIONS.program, "analyze", *map(str, SLABS), "--plot", str(self.folder / "plot.svg")]
+        result = run(1, command=command, environment={"PATH": f"{self.folder}:{os.environ['PATH']}"})
+        self.assertEqual((result.code, len(result.errors)), (3, 1), result.err)
+        self.assertIn("out of ink", result.errors[0])
+        self.assertEqual(os.listdir(self.folder), ["gnuplot"])
 
     def test_json_on_stdout(self):
         result = run(1, "analyze", *SLABS, "--json", "-")

@@ -4,9 +4,11 @@
 #include <iostream>
 
 #include "Komvos_Error.hpp"
+#include "analyze/analyze_plot.hpp"
 #include "analyze/analyze_report.hpp"
 #include "problem/level_operators.hpp"
 #include "problem/virtual_partition.hpp"
+#include "support/gnuplot.hpp"
 #include "support/output_file.hpp"
 #include "support/parameter_file.hpp"
 #include "support/progress_line.hpp"
@@ -17,6 +19,9 @@ namespace Komvos::Program {
 namespace {
 
 void checkOutputs(const AnalyzeOptions& options) {
+  if (!options.plotFile.empty()) {
+    Gnuplot::requireInstalled("--plot");
+  }
   for (const std::string* const path : {&options.csvFile, &options.jsonFile, &options.plotFile}) {
     if (!path->empty() && *path != "-") {
       OutputFile::checkWritable(*path);
@@ -43,7 +48,9 @@ void writeReport(const AnalyzeOptions& options, const AnalyzeReport& report) {
   }
   writeOutput(options.jsonFile, report, writeJson);
   writeOutput(options.csvFile, report, writeCsv);
-  writeOutput(options.plotFile, report, writeSvg);
+  if (!options.plotFile.empty()) {
+    drawPlot(options.plotFile, report);
+  }
   std::cout << std::flush;
 }
 

@@ -1,5 +1,5 @@
 /// \file analyze_report.hpp
-/// What `komvos analyze` found: as a table, CSV, JSON, a plot, and one sentence.
+/// What `komvos analyze` found: as a table, CSV, JSON, and one sentence.
 #pragma once
 
 #include <ostream>
@@ -36,9 +36,6 @@ struct AnalyzeReport {
 void writeText(std::ostream& out, const AnalyzeReport& report);
 void writeCsv(std::ostream& out, const AnalyzeReport& report);
 void writeJson(std::ostream& out, const AnalyzeReport& report);
-
-/// Messages between nodes of the busiest rank, and modelled time, for each operator and route; logarithmic.
-void writeSvg(std::ostream& out, const AnalyzeReport& report);
 
 /// Whether another route than standard would help, where, and by how much, by the modelled times; and what SimGrid says
 /// of these choices, where it was asked.
