@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_ExchangeModel.hpp"
 #include "analyze/virtual_cluster.hpp"
 #include "commit.hpp"
 #include "support/text_format.hpp"

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_ExchangeModel.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_SetupTransport.hpp"
 

@@ -10,6 +10,10 @@
 #include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
 
+// How this works: the functions toJson write a machine part by part, and the functions read... read the same parts
+// back, in the same order. They see the file through Value, which knows the path of a key within the file and throws
+// BadInput with source, key and value whenever something is missing or out of range.
+
 namespace Komvos {
 
 namespace {

@@ -6,6 +6,12 @@
 
 #include "Komvos_Error.hpp"
 
+// How this works: the series of one pair of ranks gives latency and rate of each protocol, as straight lines through
+// its points (fitProtocols, fitLine). Where the protocol changes is known, or tried: findLimits takes the two sizes at
+// which three lines fit best. For messages between nodes, ContentionFit then keeps these lines and chooses B_inj and
+// B_N of equation (10) from the series of more pairs, each reduced to three sums (contentionOf). All fits minimize the
+// sum of squares of relative errors, so that small messages count as much as large ones.
+
 namespace Komvos {
 
 namespace {

@@ -55,7 +55,7 @@ class NodeTopology {
   int leaderOf(int node) const { return rankOn(node, 0); }
   bool sameNode(int a, int b) const { return nodeOf(a) == nodeOf(b); }
 
-  /// A number that differs, but for bad luck, between two placements.
+  /// A hash; collisions are possible.
   std::uint64_t fingerprint() const;
 
   /// Bytes this object holds.

@@ -13,6 +13,7 @@
 
 #include "Komvos_DetectedTopology.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_ExchangeModel.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Settings.hpp"

@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_ExchangeModel.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_MachineFit.hpp"
 #include "Komvos_MachineModel.hpp"
 #include "Komvos_SetupTransport.hpp"
 #include "Komvos_ThreeStepRoute.hpp"
+#include "support/model_support.hpp"
 #include "support/test_patterns.hpp"
 
 namespace {
@@ -121,7 +123,7 @@ TEST(ExchangeModel, TheStandardExchangeOfExample21IsAsByHand) {
   const NodeTopology topology = NodeTopology::uniform(6, 2);
   Komvos::StandardRoute route;
   const std::vector<ExchangePlan> plans = plansOf(route, topology, example21());
-  EXPECT_NEAR(12e-6 + 32 / 6.12e8, Komvos::modelledExchangeTime(blueWaters(), plans, topology, 8), 1e-18);
+  EXPECT_NEAR(12e-6 + 32 / 6.12e8, modelledExchangeTime(blueWaters(), plans, topology, 8), 1e-18);
   const auto timeOf = [&](int rank, int other) {
     return Komvos::stageTimesOnNode(blueWaters(), {Komvos::stageLoads(blueWaters(), plans[rank], 8),
                                                    Komvos::stageLoads(blueWaters(), plans[other], 8)})
@@ -140,9 +142,9 @@ TEST(ExchangeModel, LoadsOfARankAreItsMessagesByStagePlaceAndProtocol) {
   plan.sends = {{1, 0, 0, 64, true}, {2, 0, 64, 65, false}, {3, 0, 129, 10, false}, {2, 1, 139, 2000, false}};
   plan.receives = {{1, 0, 0, 3, true}, {3, 1, 3, 64, false}, {2, 1, 67, 1, false}};
   const std::vector<Komvos::StageLoad> loads = Komvos::stageLoads(blueWaters(), plan, 8);
-  const auto text = [](const std::array<Komvos::Load, 3>& by) {
+  const auto text = [](const std::array<Komvos::MessageLoad::Count, 3>& by) {
     std::string all;
-    for (const Komvos::Load& load : by) {
+    for (const Komvos::MessageLoad::Count& load : by) {
       all += std::to_string(load.messages) + "x" + std::to_string(load.bytes) + " ";
     }
     return all;
@@ -266,8 +268,7 @@ TEST(ExchangeModel, PlansAndStreamsAgreeWithThePlainModel) {
             }
             const double plain = plainTime(blueWaters(), plans, where.topology, bytesPerValue);
             EXPECT_NEAR(plain, stream.time(), 1e-12 * plain);
-            EXPECT_DOUBLE_EQ(stream.time(),
-                             Komvos::modelledExchangeTime(blueWaters(), plans, where.topology, bytesPerValue));
+            EXPECT_DOUBLE_EQ(stream.time(), modelledExchangeTime(blueWaters(), plans, where.topology, bytesPerValue));
             compared += plain > 0;
           }
         }

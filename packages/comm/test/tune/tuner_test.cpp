@@ -24,6 +24,7 @@
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_SetupTransport.hpp"
 #include "Komvos_TuningCache.hpp"
+#include "support/model_support.hpp"
 #include "support/mpi_support.hpp"
 #include "support/plan_simulation.hpp"
 #include "support/test_patterns.hpp"
@@ -248,7 +249,7 @@ double modelledByAllRanks(const Komvos::MachineModel& machine, const RouteChoice
   }
   Komvos::InMemorySetupTransport transport(topology.numRanks());
   const auto route = makeRoute(choice, topology, Pairing::byVolume, &sockets);
-  return Komvos::modelledExchangeTime(machine, buildPlans(transport, topology, *route, patterns), topology,
+  return modelledExchangeTime(machine, buildPlans(transport, topology, *route, patterns), topology,
                                       sizeof(double));
 }
 
