@@ -1,5 +1,5 @@
 /// \file Komvos_ReplayTrace.hpp
-/// An exchange as a time-independent trace, which SimGrid's smpirun -replay plays on a platform.
+/// An exchange as a time-independent trace, which SimGrid replays on a platform (smpirun -replay).
 #pragma once
 
 #include <ostream>
@@ -10,10 +10,10 @@
 
 namespace Komvos {
 
-/// What each rank does: for each stage in which it takes part, start all its receives, then its sends, and wait for
-/// each of them; "waitall" would wait for the same, in time that grows with the square of their number. Ranks without
-/// messages are left out and the others renumbered; hosts say on which node each of them is, so nothing is lost, and a
-/// gather to one of 27,000 ranks replays as fast as it is small.
+/// The actions of every rank: in each stage in which it takes part, it starts all its receives, then its sends, and
+/// waits for each of them. (SimGrid's "waitall" would do the same in time that is quadratic in their number.) Ranks
+/// without messages are left out and the others renumbered, so that the cost of a replay depends on the active ranks
+/// only.
 class ReplayTrace {
  public:
   /// \param messages   of all ranks, each once
@@ -23,8 +23,8 @@ class ReplayTrace {
   /// Ranks that send or receive.
   int numActive() const { return static_cast<int>(nodeOf_.size()); }
 
-  /// What receiving costs the receiver, in flops of its host: a replay charges senders only, and a gather to one rank
-  /// would cost nothing.
+  /// What receiving costs the receiver, in flops of its host. A replay charges senders only: without this a gather to
+  /// one rank would cost nothing.
   struct ReceiveCost {
     double flopsPerMessage = 0;
     double flopsPerByte = 0;
@@ -32,10 +32,9 @@ class ReplayTrace {
 
   /// Lines "RANK init", "RANK irecv FROM TAG BYTES", "RANK isend TO TAG BYTES", "RANK wait FROM TO TAG", "RANK compute
   /// FLOPS" for all receives of the stage, unless they are free, and "RANK finalize"; the stage as tag, by rank.
-  /// \param maxConcurrentSends sends of a rank that are under way at once: before it starts one more, it waits for the
-  /// oldest.
-  ///     Receivers then come in an order as if drawn at random: in the order of ranks all would wait for the same few.
-  ///     0: all at once, in the order of ranks.
+  /// \param maxConcurrentSends the most sends of a rank in flight: before it starts one more, it waits for the oldest.
+  ///     Receivers are then in a pseudo-random order; in the order of ranks, all senders would wait for the same few
+  ///     receivers. 0: all sends at once, in the order of ranks.
   void writeActions(std::ostream& out, const ReceiveCost& cost, int maxConcurrentSends = 0) const;
 
   /// The host file: "n<node>", a line for each active rank.

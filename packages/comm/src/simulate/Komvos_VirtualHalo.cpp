@@ -34,6 +34,35 @@ ByRank sortByRank(int numRanks, const std::vector<int>& rankOf, const char* what
   return sorted;
 }
 
+/// The items by ascending place.
+std::vector<std::size_t> inOrder(const ByRank& sorted) {
+  std::vector<std::size_t> items(sorted.place.size());
+  for (std::size_t item = 0; item < items.size(); ++item) {
+    items[sorted.place[item]] = item;
+  }
+  return items;
+}
+
+/// Calls visit(column, rank) once for each column that a rank needs of another rank, ranks ascending.
+template <class Visit>
+void visitNeeds(const CsrStructure& matrix, const ByRank& rows, const std::vector<std::size_t>& rowsByRank,
+                const std::vector<int>& columnOwner, const Visit& visit) {
+  const int numRanks = static_cast<int>(rows.first.size()) - 1;
+  std::vector<int> lastRank(columnOwner.size(), -1);  // that was found to need the column
+  for (int rank = 0; rank < numRanks; ++rank) {
+    for (std::int64_t k = rows.first[rank]; k < rows.first[rank + 1]; ++k) {
+      const std::size_t row = rowsByRank[k];
+      for (std::size_t p = matrix.offset[row]; p < matrix.offset[row + 1]; ++p) {
+        const int column = matrix.column[p];
+        if (columnOwner[column] != rank && lastRank[column] != rank) {
+          lastRank[column] = rank;
+          visit(column, rank);
+        }
+      }
+    }
+  }
+}
+
 void checkColumns(const CsrStructure& matrix, std::size_t numColumns) {
   for (std::size_t p = matrix.offset[0]; p < matrix.offset[matrix.numRows]; ++p) {
     if (matrix.column[p] < 0 || static_cast<std::size_t>(matrix.column[p]) >= numColumns) {
@@ -53,25 +82,10 @@ VirtualHalo VirtualHalo::ofProduct(int numRanks, const CsrStructure& matrix, con
   checkColumns(matrix, columnOwner.size());
   const ByRank rows = sortByRank(numRanks, rowOwner, "row");
   const ByRank values = sortByRank(numRanks, columnOwner, "column");
-  std::vector<std::size_t> rowAt(matrix.numRows);
-  for (std::size_t row = 0; row < matrix.numRows; ++row) {
-    rowAt[rows.place[row]] = row;
-  }
-  // Calls found(value, rank) once for each value that a rank needs of another, ranks ascending.
-  std::vector<int> lastRank;
-  const auto forEachNeed = [&](const auto& found) {
-    lastRank.assign(columnOwner.size(), -1);
-    for (int rank = 0; rank < numRanks; ++rank) {
-      for (std::int64_t k = rows.first[rank]; k < rows.first[rank + 1]; ++k) {
-        for (std::size_t p = matrix.offset[rowAt[k]]; p < matrix.offset[rowAt[k] + 1]; ++p) {
-          const int column = matrix.column[p];
-          if (columnOwner[column] != rank && lastRank[column] != rank) {
-            lastRank[column] = rank;
-            found(values.place[column], rank);
-          }
-        }
-      }
-    }
+  const std::vector<std::size_t> rowsByRank = inOrder(rows);
+  // Twice over the matrix, first to count and then to fill, so that nothing larger than the result is allocated.
+  const auto forEachNeed = [&](const auto& visit) {
+    visitNeeds(matrix, rows, rowsByRank, columnOwner, [&](int column, int rank) { visit(values.place[column], rank); });
   };
   VirtualHalo halo;
   halo.firstValue_ = values.first;
@@ -117,10 +131,6 @@ std::vector<Pattern> VirtualHalo::patterns() const {
     pattern.normalize();
   }
   return patterns;
-}
-
-std::size_t VirtualHalo::memoryBytes() const {
-  return (firstValue_.size() + offset_.size()) * sizeof(std::int64_t) + destination_.size() * sizeof(int);
 }
 
 }  // namespace Komvos

@@ -1,5 +1,5 @@
 /// \file Komvos_VirtualHalo.hpp
-/// The halo exchange of a sparse matrix on virtual ranks: one process sees all of it. Plain C++, no MPI.
+/// The halo exchange of a sparse matrix on simulated ranks, all in one process. Plain C++, no MPI.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace Komvos {
 
-/// Where the entries of a sparse matrix are, in compressed rows; owned by the caller.
+/// The sparsity pattern of a matrix in compressed row storage; the arrays are the caller's.
 struct CsrStructure {
   std::size_t numRows;
-  const std::size_t* offset;  ///< numRows + 1, into column
+  const std::size_t* offset;  ///< [numRows + 1] into column
   const int* column;
 };
 
-/// Which rank needs which values of the others, for all ranks at once. Values are kept in the order of their owners
-/// and each has the ascending list of its destinations: about 8 bytes a value and 4 a destination, so that the halo of
-/// 32,768 and more ranks fits into one process where their patterns would not.
+/// Which rank needs which values of the others, for all ranks at once. Values are sorted by owner, and each has the
+/// ascending list of its destinations: about 8 bytes per value and 4 per destination. The halo of 32,768 ranks and more
+/// fits into one process this way, where the patterns of all ranks would not.
 class VirtualHalo {
  public:
-  /// The ranks that need a value, ascending, its owner not among them.
+  /// The ranks that need a value, ascending, without its owner.
   struct Destinations {
     const int* first;
     const int* last;
@@ -31,11 +31,10 @@ class VirtualHalo {
     std::size_t size() const { return static_cast<std::size_t>(last - first); }
   };
 
-  /// The halo of y = A x. A rank needs the entries of x that its rows name, P(r) and D(r,t) of Bienz, Gropp and Olson,
-  /// eq. (8) and (9). Takes time in proportion to the entries of the matrix.
-  /// \param rowOwner    rank of each entry of y, one for each row
-  /// \param columnOwner rank of each entry of x, one for each column
-  /// \throws BadInput if a rank or a column is out of range, or the rows are not as many as their owners
+  /// The halo of y = A x. A rank needs the entries of x that its rows refer to, P(r) and D(r,t) of Bienz, Gropp and
+  /// Olson, eq. (8) and (9). The time is linear in the number of matrix entries. \param rowOwner    rank of each entry
+  /// of y, one for each row \param columnOwner rank of each entry of x, one for each column \throws BadInput if a rank
+  /// or a column is out of range, or rowOwner has another length than numRows
   static VirtualHalo ofProduct(int numRanks, const CsrStructure& matrix, const std::vector<int>& rowOwner,
                                const std::vector<int>& columnOwner);
 
@@ -49,10 +48,8 @@ class VirtualHalo {
   /// Pairs of a value and a rank that needs it.
   std::int64_t numNeeds() const { return static_cast<std::int64_t>(destination_.size()); }
 
-  /// The same as patterns of all ranks, normalized, for routes that prepare themselves: 20 bytes a need.
+  /// The same as patterns of all ranks, normalized, for routes that need preparation. Takes 20 bytes per need.
   std::vector<Pattern> patterns() const;
-
-  std::size_t memoryBytes() const;
 
  private:
   std::vector<std::int64_t> firstValue_;  // numRanks + 1

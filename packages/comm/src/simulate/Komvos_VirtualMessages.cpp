@@ -6,11 +6,17 @@
 
 #include "Komvos_Error.hpp"
 
+// How this works: a message is identified by stage, sender and receiver. visitMessages lets ValueTracer send every
+// value of the halo along all stages of the route; on each hop the tracer adds one to the count of the message that
+// carries the value. Counts are kept in KeyCounter, a hash table whose key packs (sender, receiver, stage) into 64
+// bits, and are visited by ascending key. Routes of one stage need no table: visitDirectMessages counts the values for
+// each receiver, one sender at a time. TrafficCounter adds the messages of each rank up.
+
 namespace Komvos {
 
 namespace {
 
-/// How often each key was added. Open addressing, linear probing, at most half full.
+/// Counts how often each key was added: a hash table with open addressing and linear probing, at most half full.
 class KeyCounter {
  public:
   struct Slot {
@@ -28,7 +34,7 @@ class KeyCounter {
     ++slot.count;
   }
 
-  /// All that was counted, by ascending key; leaves nothing.
+  /// All counts by ascending key. The counter is empty afterwards.
   std::vector<Slot> takeSorted() {
     slots_.erase(std::remove_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.count == 0; }),
                  slots_.end());
@@ -62,7 +68,7 @@ class KeyCounter {
   std::size_t used_ = 0;
 };
 
-/// One stage: counts values by receiver, for one sender after the other.
+/// For routes of one stage: counts values by receiver, one sender at a time.
 void visitDirectMessages(const VirtualHalo& halo, const Route& route,
                          const std::function<void(const VirtualMessage&)>& visit) {
   std::vector<long> values(halo.numRanks(), 0);

@@ -1,5 +1,5 @@
 /// \file Komvos_VirtualMessages.hpp
-/// The messages of a halo exchange on virtual ranks, counted without building plans.
+/// The messages of a halo exchange on simulated ranks, counted without building plans.
 #pragma once
 
 #include <functional>
@@ -12,33 +12,33 @@
 
 namespace Komvos {
 
-/// One message of a plan, as an observer of all ranks sees it.
+/// One message between two ranks.
 struct VirtualMessage {
   int stage;  ///< of the route
   int from;
   int to;
-  long values;  ///< times columns times sizeof(Scalar) = bytes
+  long values;  ///< of each vector that is exchanged
 };
 
-/// Counts the messages that buildPlans would make for this halo, by following every value along the route:
-/// one copy of a value a message. Messages come by ascending sender, then receiver, then stage.
+/// Counts the messages that buildPlans would make for this halo, by following every value along the route. A message
+/// holds one copy of a value. Messages come by ascending sender, then receiver, then stage.
 ///
-/// A route of one stage is counted sender by sender, in memory of a few bytes a rank. Of longer routes all messages are
-/// kept until the end, 32 to 64 bytes each, and 96 while the table grows.
-/// \param route prepared for this halo, where it needs that
+/// A route of one stage is counted sender by sender, in a few bytes per rank. The messages of longer routes are kept
+/// until the end, in 32 to 64 bytes each, and up to 96 while the table grows.
+/// \param route prepared for this halo if it needs preparation
 /// \throws Error if the route loses a value
 void visitMessages(const VirtualHalo& halo, const Route& route,
                    const std::function<void(const VirtualMessage&)>& visit);
 
-/// Sums messages up by rank. Feed it the messages of visitMessages, in their order.
+/// Adds up the messages of each rank. Expects them in the order of visitMessages.
 class TrafficCounter {
  public:
   explicit TrafficCounter(NodeTopology topology);
   void add(const VirtualMessage& message);
 
-  /// As trafficOf(plans): what ranks send.
+  /// What ranks send, as trafficOf(plans).
   Traffic sent() const;
-  /// The same for what ranks receive; neighbours are those they receive from.
+  /// What ranks receive; neighbours are the ranks they receive from.
   Traffic received() const;
 
  private:
