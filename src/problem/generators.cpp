@@ -9,6 +9,12 @@
 
 #include "Komvos_Error.hpp"
 
+// How this works: generate makes a map of consecutive rows, and assemble calls a RowRule for each row of this rank. A
+// rule computes the row from its global index alone: laplace3d and rotatedAnisotropic2d from stencils, elasticity3d
+// from the element matrix of a cube (cubeStiffness), randomRow from a hash. So the problem does not depend on the
+// number of ranks, and nothing is communicated. Multigrid also gets coordinates, and for elasticity the rigid body
+// modes.
+
 namespace Komvos::Program {
 
 namespace {
@@ -44,7 +50,7 @@ RCP<Matrix> assemble(const RCP<const Map>& map, std::size_t longestRow, const Ro
   return matrix;
 }
 
-/// A box of points, numbered with x fastest.
+/// A box of points, numbered with x running fastest.
 struct Grid {
   std::array<GO, 3> size;
   GO index(GO i, GO j, GO k) const { return (k * size[1] + j) * size[0] + i; }
@@ -67,7 +73,7 @@ RCP<MultiVector> gridCoordinates(const Grid& grid, int dimensions, const RCP<con
   return coordinates;
 }
 
-/// -Laplace by central differences, times h^2, zero around the box.
+/// -Laplace by central differences, times h^2, with zero values around the box.
 void laplace3d(const Grid& grid, GO index, Row& row) {
   const auto [i, j, k] = grid.point(index);
   row.add(index, 6);
@@ -79,7 +85,8 @@ void laplace3d(const Grid& grid, GO index, Row& row) {
   }
 }
 
-/// -div(Q^T diag(1, epsilon) Q grad u), Q the rotation by theta, by bilinear elements on squares, zero around.
+/// -div(Q^T diag(1, epsilon) Q grad u), Q the rotation by theta, by bilinear elements on squares, with zero values
+/// around the box.
 void rotatedAnisotropic2d(const Grid& grid, GO index, Row& row) {
   const double epsilon = 0.001;
   const double theta = std::acos(-1.0) / 8;
@@ -104,10 +111,28 @@ void rotatedAnisotropic2d(const Grid& grid, GO index, Row& row) {
   }
 }
 
-/// Stiffness of a unit cube with trilinear shape functions, E = 1, Poisson ratio 0.25, 2 x 2 x 2 Gauss points.
-/// Corner c is at (c & 1, c >> 1 & 1, c >> 2); entry [3 c + a][3 d + b].
+/// Of the shape functions of the 8 corners, in 3 directions.
+using CornerGradients = std::array<std::array<double, 3>, 8>;
+
+/// Trilinear shape functions at a point of the unit cube. Corner c is at (c & 1, c >> 1 & 1, c >> 2).
+CornerGradients shapeGradients(const std::array<double, 3>& at) {
+  CornerGradients gradient;
+  for (int c = 0; c < 8; ++c) {
+    for (int a = 0; a < 3; ++a) {
+      gradient[c][a] = 1;
+      for (int d = 0; d < 3; ++d) {
+        const bool far = (c >> d & 1) != 0;
+        gradient[c][a] *= d == a ? (far ? 1 : -1) : (far ? at[d] : 1 - at[d]);
+      }
+    }
+  }
+  return gradient;
+}
+
+/// Entry [3 c + a][3 d + b] couples direction a of corner c with direction b of corner d.
 using CubeStiffness = std::array<std::array<double, 24>, 24>;
 
+/// Stiffness of a unit cube with trilinear shape functions, E = 1, Poisson ratio 0.25, 2 x 2 x 2 Gauss points.
 CubeStiffness cubeStiffness() {
   const double poisson = 0.25;
   const double lambda = poisson / ((1 + poisson) * (1 - 2 * poisson));
@@ -115,22 +140,12 @@ CubeStiffness cubeStiffness() {
   const double gauss[2] = {0.5 - 0.5 / std::sqrt(3.0), 0.5 + 0.5 / std::sqrt(3.0)};
   CubeStiffness stiffness{};
   for (int q = 0; q < 8; ++q) {
-    const double at[3] = {gauss[q & 1], gauss[q >> 1 & 1], gauss[q >> 2]};
-    double gradient[8][3];
-    for (int c = 0; c < 8; ++c) {
-      for (int a = 0; a < 3; ++a) {
-        gradient[c][a] = 1;
-        for (int d = 0; d < 3; ++d) {
-          const bool far = (c >> d & 1) != 0;
-          gradient[c][a] *= d == a ? (far ? 1 : -1) : (far ? at[d] : 1 - at[d]);
-        }
-      }
-    }
+    const CornerGradients gradient = shapeGradients({gauss[q & 1], gauss[q >> 1 & 1], gauss[q >> 2]});
     // K[ca][db] += weight (lambda g_ca g_db + mu g_cb g_da + mu delta_ab g_c . g_d)
     for (int ca = 0; ca < 24; ++ca) {
       for (int db = 0; db < 24; ++db) {
-        const double* const g = gradient[ca / 3];
-        const double* const h = gradient[db / 3];
+        const auto& g = gradient[ca / 3];
+        const auto& h = gradient[db / 3];
         const int a = ca % 3;
         const int b = db % 3;
         const double dot = a == b ? g[0] * h[0] + g[1] * h[1] + g[2] * h[2] : 0;
@@ -141,11 +156,13 @@ CubeStiffness cubeStiffness() {
   return stiffness;
 }
 
-/// Linear elasticity: a bar of cubes, clamped at one more layer of points at x = -1, free elsewhere.
-void elasticity3d(const Grid& grid, const CubeStiffness& stiffness, GO index, Row& row) {
-  const auto [i, j, k] = grid.point(index / 3);
-  const int a = static_cast<int>(index % 3);
-  double block[27][3] = {};
+/// Couplings of a point with the 27 points around it, in 3 directions; the neighbour at (di, dj, dk) from (-1, -1, -1)
+/// to (1, 1, 1) has number (9 (dk + 1) + 3 (dj + 1) + di + 1).
+using Couplings = std::array<std::array<double, 3>, 27>;
+
+/// Sums up the cubes around point (i, j, k), for its direction a. There is one more layer of cubes below x = 0.
+Couplings coupleWithNeighbours(const Grid& grid, const CubeStiffness& stiffness, GO i, GO j, GO k, int a) {
+  Couplings couplings{};
   for (int c = 0; c < 8; ++c) {  // the cubes that have this point as corner c
     const GO x = i - (c & 1);
     const GO y = j - (c >> 1 & 1);
@@ -158,21 +175,28 @@ void elasticity3d(const Grid& grid, const CubeStiffness& stiffness, GO index, Ro
       const int dj = (d >> 1 & 1) - (c >> 1 & 1) + 1;
       const int dk = (d >> 2) - (c >> 2) + 1;
       for (int b = 0; b < 3; ++b) {
-        block[(dk * 3 + dj) * 3 + di][b] += stiffness[3 * c + a][3 * d + b];
+        couplings[(dk * 3 + dj) * 3 + di][b] += stiffness[3 * c + a][3 * d + b];
       }
     }
   }
+  return couplings;
+}
+
+/// Linear elasticity: a bar of cubes, clamped at one more layer of points at x = -1, free elsewhere.
+void elasticity3d(const Grid& grid, const CubeStiffness& stiffness, GO index, Row& row) {
+  const auto [i, j, k] = grid.point(index / 3);
+  const Couplings couplings = coupleWithNeighbours(grid, stiffness, i, j, k, static_cast<int>(index % 3));
   for (int n = 0; n < 27; ++n) {
     const GO x = i + n % 3 - 1;
     const GO y = j + n / 3 % 3 - 1;
     const GO z = k + n / 9 - 1;
     for (int b = 0; b < 3 && grid.contains(x, y, z); ++b) {
-      row.add(3 * grid.index(x, y, z) + b, block[n][b]);
+      row.add(3 * grid.index(x, y, z) + b, couplings[n][b]);
     }
   }
 }
 
-/// Translations, and rotations about the middle of the box, so that the columns are of one size.
+/// Three translations, and three rotations about the centre of the box, scaled to similar size.
 RCP<MultiVector> rigidBodyModes(const Grid& grid, const RCP<const Map>& rows) {
   const auto modes = rcp(new MultiVector(rows, 6));
   for (std::size_t i = 0; i < Impl::localLength(*rows); ++i) {
@@ -202,7 +226,7 @@ std::uint64_t mix(std::uint64_t x) {  // splitmix64
   return x ^ (x >> 31);
 }
 
-/// `entries` different columns, values in [-1, 1), the diagonal 1 above the sum of the others.
+/// `entries` different columns with values in [-1, 1); the diagonal is 1 plus the sum of their absolute values.
 void randomRow(GO rows, int entries, GO index, Row& row) {
   double sum = 0;
   row.columns.push_back(index);
@@ -218,6 +242,7 @@ void randomRow(GO rows, int entries, GO index, Row& row) {
   row.values.front() = 1 + sum;
 }
 
+/// \return what is wrong, or nothing
 std::string checkSize(const ProblemOptions& options, int ranks) {
   double rows = options.problem == "elasticity3d" ? 3 : 1;
   for (const long long n : options.size) {
@@ -256,9 +281,9 @@ Problem generate(const ProblemOptions& options, const CommPtr& comm) {
   }
   const auto nodes = contiguousMap(points, 1, comm);
   if (options.problem == "random") {
-    problem.name += " rows, " + std::to_string(options.entriesPerRow) + " entries each";
-    problem.matrix = assemble(nodes, options.entriesPerRow,
-                              [&](GO index, Row& row) { randomRow(points, options.entriesPerRow, index, row); });
+    const int entries = options.entriesPerRow;
+    problem.name += " rows, " + std::to_string(entries) + " entries each";
+    problem.matrix = assemble(nodes, entries, [&](GO index, Row& row) { randomRow(points, entries, index, row); });
     return problem;
   }
   problem.coordinates = gridCoordinates(grid, static_cast<int>(options.size.size()), nodes);

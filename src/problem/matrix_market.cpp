@@ -12,37 +12,53 @@
 
 #include "Komvos_Error.hpp"
 
+// How this works: LineReader steps through the lines of a file and parses one word after the other from the current
+// line; whatever it cannot parse it reports with file and line. Both public functions read in the same order: the
+// banner (the %%MatrixMarket line), the line with the sizes, and the entries. The sizes are checked against the length
+// of the file before anything is allocated by them. checkMatrixFile keeps no entries: SingularityCheck notes for each
+// row and column whether an entry, and a non-zero one, was seen.
+
 namespace Komvos::Program {
 
 namespace {
 
-/// The lines of a file, and where they are.
-class Lines {
+namespace fs = std::filesystem;
+
+std::string count(std::int64_t n) { return std::to_string(n); }
+
+void requireRegularFile(const std::string& path) {
+  std::error_code ignored;
+  const auto status = fs::status(path, ignored);
+  if (!fs::exists(status)) {
+    throw BadInput(path + ": no such file");
+  }
+  if (fs::is_directory(status)) {
+    throw BadInput(path + ": is a directory");
+  }
+  if (!fs::is_regular_file(status)) {
+    throw BadInput(path + ": is not a regular file, and it is read twice");
+  }
+}
+
+/// Reads a file line by line, and the current line word by word.
+class LineReader {
  public:
-  explicit Lines(const std::string& path) : path_(path) {
-    std::error_code error;
-    const auto status = std::filesystem::status(path, error);
-    if (!std::filesystem::exists(status)) {
-      throw BadInput(path + ": no such file");
-    }
-    if (std::filesystem::is_directory(status)) {
-      throw BadInput(path + ": is a directory");
-    }
-    if (!std::filesystem::is_regular_file(status)) {
-      throw BadInput(path + ": is not a regular file, and it is read twice");
-    }
-    bytes_ = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
+  explicit LineReader(const std::string& path) : path_(path) {
+    requireRegularFile(path);
+    std::error_code ignored;
+    bytes_ = static_cast<std::int64_t>(fs::file_size(path, ignored));
     in_.open(path);
     if (!in_) {
       throw BadInput(path + ": cannot be read");
     }
   }
 
+  /// Goes to the next line. \return false at the end of the file
   bool next() {
     ++number_;
     return static_cast<bool>(std::getline(in_, line_));
   }
-  /// The next line that is neither blank nor a comment.
+  /// Goes to the next line that is neither blank nor a comment.
   bool nextData() {
     while (next()) {
       const std::size_t first = line_.find_first_not_of(" \t\r");
@@ -61,6 +77,7 @@ class Lines {
   }
   [[noreturn]] void failAtEnd(const std::string& what) const { throw BadInput(path_ + ": " + what); }
 
+  /// The next word of the line. \param what its name in errors
   std::int64_t integer(const char* what) {
     const auto [begin, end] = word(what);
     std::int64_t value = 0;
@@ -78,7 +95,7 @@ class Lines {
     const auto [begin, end] = word("value");
     double value = 0;
     auto [stop, error] = std::from_chars(begin, end, value);
-    if (error == std::errc::result_out_of_range) {  // also for what only underflows
+    if (error == std::errc::result_out_of_range) {  // also reported for underflow, which strtod rounds
       value = std::strtod(std::string(begin, end).c_str(), nullptr);
       error = std::errc();
     }
@@ -116,35 +133,27 @@ class Lines {
   }
 
   std::string path_;
-  std::int64_t bytes_ = 0;
+  std::int64_t bytes_ = 0;  // of the file
   std::ifstream in_;
   std::string line_;
-  std::int64_t number_ = 0;
-  const char* at_ = nullptr;
+  std::int64_t number_ = 0;   // of the line, from 1
+  const char* at_ = nullptr;  // the rest of the line
 };
 
+/// The first line of a file, in lower case.
 struct Banner {
-  std::string format, field, symmetry;
+  std::string mark, object, format, field, symmetry;
 };
 
-Banner readBanner(Lines& lines) {
-  if (!lines.next()) {
-    lines.failAtEnd("the file is empty, no %%MatrixMarket line");
-  }
-  std::string text = lines.text();
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  std::istringstream words(text);
-  std::string mark, object;
-  Banner banner;
-  words >> mark >> object >> banner.format >> banner.field >> banner.symmetry;
-  if (mark != "%%matrixmarket") {
+void checkBanner(const LineReader& lines, const Banner& banner) {
+  if (banner.mark != "%%matrixmarket") {
     lines.fail("not a Matrix Market file, it does not begin with %%MatrixMarket");
   }
   if (banner.symmetry.empty()) {
     lines.fail("the %%MatrixMarket line ends early: object, format, field and symmetry are needed");
   }
-  if (object != "matrix") {
-    lines.fail("holds a '" + object + "', a matrix is needed");
+  if (banner.object != "matrix") {
+    lines.fail("holds a '" + banner.object + "', a matrix is needed");
   }
   if (banner.format != "coordinate" && banner.format != "array") {
     lines.fail("format '" + banner.format + "' is neither coordinate nor array");
@@ -155,6 +164,18 @@ Banner readBanner(Lines& lines) {
   if (banner.symmetry != "general" && banner.symmetry != "symmetric" && banner.symmetry != "skew-symmetric") {
     lines.fail("symmetry '" + banner.symmetry + "' is not general, symmetric or skew-symmetric");
   }
+}
+
+Banner readBanner(LineReader& lines) {
+  if (!lines.next()) {
+    lines.failAtEnd("the file is empty, no %%MatrixMarket line");
+  }
+  std::string text = lines.text();
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::istringstream words(text);
+  Banner banner;
+  words >> banner.mark >> banner.object >> banner.format >> banner.field >> banner.symmetry;
+  checkBanner(lines, banner);
   return banner;
 }
 
@@ -162,14 +183,8 @@ struct Size {
   std::int64_t rows, columns, entries;
 };
 
-Size readMatrixSize(Lines& lines, const Banner& banner, std::int64_t largestIndex) {
-  if (!lines.nextData()) {
-    lines.failAtEnd("the file ends before the line with rows, columns and entries");
-  }
-  const Size size{lines.integer("number of rows"), lines.integer("number of columns"),
-                  lines.integer("number of entries")};
-  lines.endOfLine();
-  const auto count = [](std::int64_t n) { return std::to_string(n); };
+/// Rejects sizes that the rest of the file cannot fulfil, before memory is allocated by them.
+void checkMatrixSize(const LineReader& lines, const Size& size, const Banner& banner, std::int64_t largestIndex) {
   if (size.rows != size.columns) {
     lines.fail("the matrix has " + count(size.rows) + " rows and " + count(size.columns) +
                " columns, a square one is needed");
@@ -181,9 +196,8 @@ Size readMatrixSize(Lines& lines, const Banner& banner, std::int64_t largestInde
     lines.fail(count(size.rows) + " rows do not fit the installed global ordinal, which ends at " +
                count(largestIndex));
   }
-  // The rest before anything as long as the matrix is allocated. Each entry serves one row, or two.
-  const std::int64_t rowsServed = banner.symmetry == "general" ? 1 : 2;
-  if (size.entries < size.rows / rowsServed + size.rows % rowsServed) {
+  const std::int64_t rowsPerEntry = banner.symmetry == "general" ? 1 : 2;  // an entry is mirrored unless general
+  if (size.entries < size.rows / rowsPerEntry + size.rows % rowsPerEntry) {
     lines.fail(count(size.rows) + " rows with " + count(size.entries) +
                " entries: some rows have none, so the matrix is singular");
   }
@@ -192,64 +206,92 @@ Size readMatrixSize(Lines& lines, const Banner& banner, std::int64_t largestInde
     lines.fail(count(size.entries) + " entries are announced, too many for a file of " + count(lines.fileBytes()) +
                " bytes");
   }
+}
+
+Size readMatrixSize(LineReader& lines) {
+  if (!lines.nextData()) {
+    lines.failAtEnd("the file ends before the line with rows, columns and entries");
+  }
+  const Size size{lines.integer("number of rows"), lines.integer("number of columns"),
+                  lines.integer("number of entries")};
+  lines.endOfLine();
   return size;
 }
 
-/// What is known of a row or a column.
-enum Seen : unsigned char { nothing = 0, entry = 1, nonZero = 3 };
+/// Finds rows and columns without a non-zero entry.
+class SingularityCheck {
+ public:
+  explicit SingularityCheck(std::int64_t size) : rows_(size, nothing), columns_(size, nothing) {}
 
-void failIfSingular(const Lines& lines, const char* what, const std::vector<unsigned char>& seen) {
-  const auto bad = std::find_if(seen.begin(), seen.end(), [](unsigned char s) { return s != nonZero; });
-  if (bad != seen.end()) {
-    lines.failAtEnd(std::string(what) + " " + std::to_string(bad - seen.begin() + 1) +
-                    (*bad == nothing ? " has no entries" : " has only zero entries") + ": the matrix is singular");
+  void add(std::int64_t row, std::int64_t column, double value) {
+    const unsigned char seen = value != 0 ? nonZero : entry;
+    rows_[row] |= seen;
+    columns_[column] |= seen;
   }
+
+  void failIfSingular(const LineReader& lines) const {
+    failIfSingular(lines, "row", rows_);
+    failIfSingular(lines, "column", columns_);
+  }
+
+ private:
+  /// What was seen of a row or a column; bits.
+  enum Seen : unsigned char { nothing = 0, entry = 1, nonZero = 3 };
+
+  static void failIfSingular(const LineReader& lines, const char* what, const std::vector<unsigned char>& seen) {
+    const auto bad = std::find_if(seen.begin(), seen.end(), [](unsigned char s) { return s != nonZero; });
+    if (bad != seen.end()) {
+      lines.failAtEnd(std::string(what) + " " + count(bad - seen.begin() + 1) +
+                      (*bad == nothing ? " has no entries" : " has only zero entries") + ": the matrix is singular");
+    }
+  }
+
+  std::vector<unsigned char> rows_;
+  std::vector<unsigned char> columns_;
+};
+
+/// Of a row or column, counted from 0.
+std::int64_t readIndex(LineReader& lines, const char* what, std::int64_t rows) {
+  const std::int64_t index = lines.integer(what);
+  if (index < 1 || index > rows) {
+    lines.fail(std::string(what) + " " + count(index) + " is not in 1 .. " + count(rows));
+  }
+  return index - 1;
 }
 
 }  // namespace
 
 std::int64_t checkMatrixFile(const std::string& path, std::int64_t largestIndex) {
-  Lines lines(path);
+  LineReader lines(path);
   const Banner banner = readBanner(lines);
   if (banner.format != "coordinate") {
     lines.fail("format is array, a sparse matrix in coordinate format is needed");
   }
-  const Size size = readMatrixSize(lines, banner, largestIndex);
-  std::vector<unsigned char> rows(size.rows, nothing);
-  std::vector<unsigned char> columns(size.rows, nothing);
-  const auto index = [&](const char* what) {
-    const std::int64_t i = lines.integer(what);
-    if (i < 1 || i > size.rows) {
-      lines.fail(std::string(what) + " " + std::to_string(i) + " is not in 1 .. " + std::to_string(size.rows));
-    }
-    return i - 1;
-  };
+  const Size size = readMatrixSize(lines);
+  checkMatrixSize(lines, size, banner, largestIndex);
+  SingularityCheck check(size.rows);
   for (std::int64_t read = 0; read < size.entries; ++read) {
     if (!lines.nextData()) {
-      lines.failAtEnd(std::to_string(size.entries) + " entries are announced, the file ends after " +
-                      std::to_string(read));
+      lines.failAtEnd(count(size.entries) + " entries are announced, the file ends after " + count(read));
     }
-    const std::int64_t i = index("row");
-    const std::int64_t j = index("column");
-    const unsigned char now = lines.real() != 0 ? nonZero : entry;
+    const std::int64_t row = readIndex(lines, "row", size.rows);
+    const std::int64_t column = readIndex(lines, "column", size.rows);
+    const double value = lines.real();
     lines.endOfLine();
-    rows[i] |= now;
-    columns[j] |= now;
+    check.add(row, column, value);
     if (banner.symmetry != "general") {
-      rows[j] |= now;
-      columns[i] |= now;
+      check.add(column, row, value);
     }
   }
   if (lines.nextData()) {
-    lines.fail("more than the " + std::to_string(size.entries) + " entries announced");
+    lines.fail("more than the " + count(size.entries) + " entries announced");
   }
-  failIfSingular(lines, "row", rows);
-  failIfSingular(lines, "column", columns);
+  check.failIfSingular(lines);
   return size.rows;
 }
 
 std::vector<double> readVectorFile(const std::string& path, std::int64_t rows) {
-  Lines lines(path);
+  LineReader lines(path);
   const Banner banner = readBanner(lines);
   if (banner.format != "array" || banner.symmetry != "general") {
     lines.fail("format is " + banner.format + " " + banner.symmetry + ", a vector is array general");

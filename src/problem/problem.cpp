@@ -11,6 +11,11 @@
 #include "problem/generators.hpp"
 #include "problem/matrix_market.hpp"
 
+// How this works: loadProblem gets the matrix from a file (readMatrix) or from generators.cpp, always over consecutive
+// rows, and adds the right-hand side: from a file, or A x for a known pseudo-random x. Rank 0 checks files completely
+// (matrix_market.cpp) before Tpetra's collective reader gets them, so that errors name file and line. examine finds out
+// what solvers and preconditioners must know about the values.
+
 namespace Komvos::Program {
 
 namespace {
@@ -76,7 +81,7 @@ double norm(const MultiVector& vector) {
   return norms[0];
 }
 
-/// |A x - A^T x| against |A x| + |A^T x| for some x: rounding, or more?
+/// Whether |A x - A^T x| is only rounding, compared with |A x| + |A^T x|, for a pseudo-random x.
 bool isSymmetric(const Matrix& matrix) {
   const auto x = hashedVector(matrix.getDomainMap(), 2);
   MultiVector forward(matrix.getRangeMap(), 1);

@@ -28,7 +28,7 @@ struct Problem {
   Teuchos::RCP<MultiVector> nullspace;    ///< near null space for multigrid, or null
 };
 
-/// What the numbers of a matrix tell.
+/// Properties that the values of a matrix show.
 struct MatrixTraits {
   bool symmetric = false;
   bool positiveDiagonal = false;   ///< no entry zero or negative
