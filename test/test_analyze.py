@@ -242,7 +242,7 @@ class AnalyzeOutput(AnalyzeTest):
                          "1 init\n1 irecv 0 0 8\n1 isend 0 0 8\n1 wait 1 0 0\n1 wait 0 1 0\n1 compute 3502\n1 finalize\n")
         self.assertEqual((folder / "hosts").read_text(), "n0\nn1\n")
         self.assertIn("fat-tree", " ".join(os.listdir(folder.parent)))
-        self.assertIn("trace for SimGrid: torus", self.text)
+        self.assertIn("Trace for SimGrid: torus", self.text)
         self.assertNotIn("\nSimGrid: ", self.text)
 
     def test_a_simulator_that_fails_is_no_wrong_input(self):
@@ -263,8 +263,9 @@ class AnalyzeOutput(AnalyzeTest):
         for kind in ("torus", "fat-tree"):
             self.assertAlmostEqual(times[kind], 1200e-9, delta=20e-9)
         self.assertIn("500 ns a hop", report["networks"][0])
-        self.assertRegex(report["conclusion"], r" SimGrid, for the same choices: from \S+ to \S+ ms \(1\.00 times\) on its "
-                                               r"fat-tree; from \S+ to \S+ ms \(1\.00 times\) on its torus\.$")
+        self.assertRegex(report["conclusion"], r" SimGrid, with the same routes: from \S+ to \S+ ms \(a factor of 1\.00\) "
+                                               r"on its fat-tree; from \S+ to \S+ ms \(a factor of 1\.00\) on its "
+                                               r"torus\.$")
 
     def test_bad_input_is_refused_on_one_line(self):
         def cluster(ranks=4, per_node=2):

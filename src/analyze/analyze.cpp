@@ -18,6 +18,7 @@ namespace Komvos::Program {
 
 namespace {
 
+/// Fails before the analysis rather than after it.
 void checkOutputs(const AnalyzeOptions& options) {
   if (!options.plotFile.empty()) {
     Gnuplot::requireInstalled("--plot");
@@ -26,6 +27,28 @@ void checkOutputs(const AnalyzeOptions& options) {
     if (!path->empty() && *path != "-") {
       OutputFile::checkWritable(*path);
     }
+  }
+}
+
+LevelOperators loadOperators(const AnalyzeOptions& options, const CommPtr& comm, Teuchos::ParameterList& parameters,
+                             AnalyzeReport& report, StatusLine& status) {
+  status.show("matrix");
+  const Problem problem = loadProblem(options, comm);
+  report.problem = problem.name;
+  LevelOperators operators(problem, virtualOwners(problem, options.partition, options.ranks), options.ranks);
+  if (options.hierarchy) {
+    status.show("hierarchy");
+    operators.addHierarchy(problem, parameters.sublist("MueLu"));
+  }
+  return operators;
+}
+
+void describeCluster(const VirtualCluster& cluster, AnalyzeReport& report) {
+  report.topology = cluster.topology().describe();
+  report.machine = cluster.machine().name;
+  report.nodes = cluster.topology().numNodes();
+  for (const SimulatedNetwork& network : cluster.networks()) {
+    report.networks.push_back(network.describe());
   }
 }
 
@@ -59,34 +82,22 @@ void writeReport(const AnalyzeOptions& options, const AnalyzeReport& report) {
 int runAnalyze(const AnalyzeOptions& options) {
   const CommPtr comm = Tpetra::getDefaultComm();
   if (comm->getSize() != 1) {
-    throw BadInput("analyze: plays all ranks in one process; start it without mpirun, or with -n 1 instead of " +
+    throw BadInput("analyze: simulates all ranks in one process; start it without mpirun, or with -n 1 instead of " +
                    std::to_string(comm->getSize()));
   }
   const VirtualCluster cluster(options);
   checkOutputs(options);
   const auto parameters = readParameterFile(options.parameterFile, MPI_COMM_WORLD);
-  StatusLine status(!options.quiet && isInteractive());
-  status.show("matrix");
-  const Problem problem = loadProblem(options, comm);
-  LevelOperators operators(problem, virtualOwners(problem, options.partition, options.ranks), options.ranks);
-  if (options.hierarchy) {
-    status.show("hierarchy");
-    operators.addHierarchy(problem, parameters->sublist("MueLu"));
-  }
 
-  AnalyzeReport report{problem.name,
-                       options.partition,
-                       options.pairing,
-                       cluster.topology().describe(),
-                       cluster.machine().name,
-                       options.ranks,
-                       cluster.topology().numNodes(),
-                       options.hierarchy,
-                       {},
-                       {}};
-  for (const SimulatedNetwork& network : cluster.networks()) {
-    report.networks.push_back(network.describe());
-  }
+  AnalyzeReport report;
+  report.partition = options.partition;
+  report.pairing = options.pairing;
+  report.ranks = options.ranks;
+  report.hierarchy = options.hierarchy;
+  describeCluster(cluster, report);
+
+  StatusLine status(!options.quiet && isInteractive());
+  const LevelOperators operators = loadOperators(options, comm, *parameters, report, status);
   for (int index = 0; index < operators.count(); ++index) {
     const LevelOperator op = operators.get(index);
     OperatorResult result{op.level, op.name, op.rows, op.entries, op.ranksWithRows, op.halo.numNeeds(), {}};

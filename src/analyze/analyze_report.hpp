@@ -20,7 +20,8 @@ struct OperatorResult {
   std::vector<RouteResult> routes;  ///< standard first
 
   std::string label() const { return std::to_string(level) + " " + name; }
-  const RouteResult& fastest() const;
+  const RouteResult& standard() const { return routes.front(); }
+  const RouteResult& fastest() const;  ///< by the model
 };
 
 struct AnalyzeReport {
@@ -31,14 +32,19 @@ struct AnalyzeReport {
   bool hierarchy = false;
   std::vector<std::string> networks;  ///< simulated ones, with their parameters
   std::vector<OperatorResult> operators;
+
+  std::string cluster() const { return topology + " of " + machine; }  ///< for people
+  double standardSeconds() const;                                      ///< modelled, one exchange of every operator
+  double fastestSeconds() const;                                       ///< the same, each operator by its fastest route
+  std::vector<std::string> simulatedKinds() const;                     ///< of networks: "torus", "fat-tree"
 };
 
 void writeText(std::ostream& out, const AnalyzeReport& report);
 void writeCsv(std::ostream& out, const AnalyzeReport& report);
 void writeJson(std::ostream& out, const AnalyzeReport& report);
 
-/// Whether another route than standard would help, where, and by how much, by the modelled times; and what SimGrid says
-/// of these choices, where it was asked.
+/// Whether other routes than standard help, where and by how much according to the model, and what SimGrid says about
+/// the same routes if it was asked.
 std::string conclusion(const AnalyzeReport& report);
 
 }  // namespace Komvos::Program

@@ -14,14 +14,21 @@
 #include "support/output_file.hpp"
 #include "support/text_format.hpp"
 
+// How this works: writeReplay puts four files into a folder - the platform (a network that platformXml describes), the
+// host of each rank, the trace (all actions of all ranks, by ReplayTrace) and the list of traces - and returns the
+// command that makes SimGrid's smpirun replay the trace on the platform. runReplay runs this command as a child process
+// and reads the simulated time from its output. Costs of a message: links and latencies are those of the platform; the
+// processor of the sender pays by smpi/ois, and the one of the receiver by a computation that the trace adds, because a
+// replay charges senders only.
+
 namespace Komvos::Program {
 
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What every simulated number rests on, with the constants below. Without a cost per message aggregation could not
-/// win anything in SimGrid.
+/// The assumptions behind every simulated time, with the constants below. Without a cost per message, aggregation could
+/// gain nothing in SimGrid.
 const char* const linkText =
     "links 12.5 GB/s, node-internal 8 GB/s and 300 ns, 350 ns + 20 ps/B for each send and each receive";
 const double secondsPerMessage = 350e-9;
@@ -29,9 +36,9 @@ const double secondsPerByte = 20e-12;
 const double flopsPerSecond = 10e9;  // of a core, in platformXml
 const ReplayTrace::ReceiveCost receiveCost{secondsPerMessage * flopsPerSecond, secondsPerByte* flopsPerSecond};
 
-/// Flow model without TCP's windows and cross traffic, all sends with their full time, small stacks. The precision of
-/// the bandwidth solver is that of 10,000 flows through links of 1e10 B/s; at its default of 1e-5 it gives up there.
-/// No guard pages between stacks: with them 32,768 ranks need more mappings than Linux allows a process (65,530).
+/// The flow model without TCP windows and cross traffic; every send takes its full time. The bandwidth solver fails on
+/// 10,000 flows over links of 1e10 B/s at its default precision of 1e-5. Stacks are small and without guard pages,
+/// which would exceed Linux' limit of 65,530 mappings a process with 32,768 ranks.
 const char* const simgridOptions =
     "--cfg=network/TCP-gamma:1e15 --cfg=network/crosstraffic:0 --cfg=network/weight-S:0 --cfg=smpi/bw-factor:0:1 "
     "--cfg=smpi/lat-factor:0:1 --cfg=maxmin/precision:1e-4 "
@@ -39,7 +46,8 @@ const char* const simgridOptions =
     "--cfg=contexts/stack-size:128 --cfg=contexts/guard-size:0 "
     "--cfg=smpi/display-timing:yes";
 
-int cornerOf(int count, int dimensions) {
+/// The smallest cube (square, ...) that holds `count`: the length of its side.
+int sideOf(int count, int dimensions) {
   int side = 1;
   while (std::pow(side, dimensions) < count) {
     ++side;
@@ -55,15 +63,15 @@ struct Shape {
 
 Shape shapeOf(const SimulatedNetwork& network) {
   if (network.kind == "torus") {
-    const int x = cornerOf(network.numNodes, 3);
-    const int y = cornerOf(ceilDiv(network.numNodes, x), 2);
+    const int x = sideOf(network.numNodes, 3);
+    const int y = sideOf(ceilDiv(network.numNodes, x), 2);
     return {x, y, ceilDiv(network.numNodes, x * y)};
   }
-  const int onLeaf = cornerOf(network.numNodes, 2);
+  const int onLeaf = sideOf(network.numNodes, 2);
   return {ceilDiv(network.numNodes, onLeaf), onLeaf, 1};
 }
 
-/// One word for the shell.
+/// `text` as one word of the shell.
 std::string quoted(const std::string& text) {
   std::string word = "'";
   for (const char c : text) {
@@ -132,7 +140,7 @@ std::string writeReplay(const std::string& folder, const SimulatedNetwork& netwo
   std::error_code error;
   fs::create_directories(at, error);
   if (error) {
-    throw BadInput("cannot make the folder '" + folder + "': " + error.message());
+    throw BadInput("cannot create the directory '" + folder + "': " + error.message());
   }
   writeFile(at / "platform.xml", [&](std::ostream& out) { out << network.platformXml(); });
   writeFile(at / "hosts", [&](std::ostream& out) { trace.writeHosts(out); });
@@ -153,18 +161,18 @@ std::string writeReplay(const std::string& folder, const SimulatedNetwork& netwo
 double runReplay(const std::string& command) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
   std::string text;
-  std::array<char, 4096> part;
-  while (pipe && std::fgets(part.data(), part.size(), pipe.get()) != nullptr) {
-    if (std::strstr(part.data(), "Configuration change") == nullptr) {
-      text += part.data();
+  std::array<char, 4096> line;
+  while (pipe && std::fgets(line.data(), line.size(), pipe.get()) != nullptr) {
+    if (std::strstr(line.data(), "Configuration change") == nullptr) {
+      text += line.data();
     }
   }
-  const std::string words = "Simulated time: ";
-  const std::size_t found = text.find(words);
+  const std::string label = "Simulated time: ";
+  const std::size_t found = text.find(label);
   if (found == std::string::npos) {
     throw Error("SimGrid reported no simulated time: " + text.substr(0, 400));
   }
-  return std::strtod(text.c_str() + found + words.size(), nullptr);
+  return std::strtod(text.c_str() + found + label.size(), nullptr);
 }
 
 }  // namespace Komvos::Program

@@ -1,5 +1,5 @@
 /// \file simgrid.hpp
-/// Times of exchanges by SimGrid: platforms, and a run of smpirun.
+/// Times of exchanges, simulated by SimGrid: writes its input and runs smpirun.
 #pragma once
 
 #include <string>
@@ -9,34 +9,31 @@
 
 namespace Komvos::Program {
 
-/// A network of equal nodes, with the smallest regular shape that holds them.
+/// A network of equal nodes, in the smallest regular shape that holds them. The parameters with defaults trade the
+/// accuracy of SimGrid's simulation for its speed; the defaults favour accuracy.
 struct SimulatedNetwork {
   std::string kind;  ///< "torus" or "fat-tree"
   int numNodes;
-  int ranksPerNode;  ///< the most on one node: cores of a host
+  int ranksPerNode;  ///< the largest number on one node: cores of a host
 
-  /// The most messages that share a link at once, the others wait for it; 0: all share it. SimGrid's work for each
-  /// message grows with those under way: with 128 ranks that all send to each other, 64 takes a fifth of the time of 0.
-  /// What it changes: nothing there on a torus, 4 % on a fat tree. With 16 three steps on 2,048 ranks take 6 % more
-  /// than with 64, on 8,192 ranks 9 % more (torus) and 1 % less (fat tree) than with 0; fewer is too few: links idle.
+  /// Messages that may share a link at the same time, further ones wait; 0: no limit. SimGrid's work for each message
+  /// grows with the number of messages in flight. With too small a limit links idle.
   int maxFlowsPerLink = 0;
 
-  /// Seconds; what happens closer together happens at once, and is worked on once: half of it is lost wherever a rank
-  /// waits. Small against the 350 ns that a message costs its ranks: with 3e-7 three steps on 8,192 ranks, 780 bytes
-  /// a message, take 7 % less than with 3e-8, and on 32,768 ranks less than their ranks are busy.
+  /// Seconds. Events that are closer together happen at the same time, which shortens every wait by up to half of
+  /// it. Must be small compared with the 350 ns that a message costs its ranks.
   double timeStep = 1e-8;
 
-  /// As for ReplayTrace::writeActions; bounds the messages under way, and with them SimGrid's work for each. With 4, 8
-  /// and all 32 sends of a rank three steps on 8,192 ranks take 406, 397 and 402 us; in the order of ranks, 8 would
-  /// take 459.
+  /// Sends of one rank in flight, see ReplayTrace::writeActions; 0: all of a stage. Limits the messages in flight, and
+  /// with them SimGrid's work.
   int maxConcurrentSends = 0;
 
-  std::string describe() const;  ///< shape and parameters, for people
-  std::string platformXml() const;
+  std::string describe() const;     ///< shape and parameters, for people
+  std::string platformXml() const;  ///< the platform file of SimGrid
 };
 
-/// What a replay takes at least: the processor of the busiest rank starts its sends and takes up what it receives, one
-/// after the other. Says something of exchanges with too many messages to be replayed.
+/// A lower bound for the time of a replay: the processor of the busiest rank handles its sends and receives one after
+/// the other. For exchanges with too many messages to be replayed.
 class LeastReplayTime {
  public:
   explicit LeastReplayTime(int numRanks) : seconds_(numRanks, 0) {}
@@ -47,14 +44,14 @@ class LeastReplayTime {
   std::vector<double> seconds_;  // by rank
 };
 
-/// Whether smpirun can be run here.
+/// Whether smpirun is in the PATH.
 bool simgridIsInstalled();
 
-/// Writes platform.xml, hosts, actions and list into `folder`, which is made, and the command that replays them.
-/// \return that command \throws BadInput if the folder cannot be written
+/// Writes platform.xml, hosts, actions and list into `folder`, which is created, and replay.sh, which replays them.
+/// \return the command in replay.sh \throws BadInput if the folder cannot be written
 std::string writeReplay(const std::string& folder, const SimulatedNetwork& network, const ReplayTrace& trace);
 
-/// Runs a command of writeReplay. \return seconds of the simulated machine \throws Error with SimGrid's words
+/// Runs a command of writeReplay. \return simulated seconds \throws Error with SimGrid's message if there are none
 double runReplay(const std::string& command);
 
 }  // namespace Komvos::Program
