@@ -22,24 +22,24 @@ bool needsPatterns(RouteChoice::Kind kind) {
   return kind == RouteChoice::Kind::threeStep || kind == RouteChoice::Kind::split || kind == RouteChoice::Kind::sockets;
 }
 
-int mostRanksOnANode(const NodeTopology& topology) {
-  int most = 0;
+int maxRanksPerNode(const NodeTopology& topology) {
+  int max = 0;
   for (int node = 0; node < topology.numNodes(); ++node) {
-    most = std::max(most, topology.numRanksOn(node));
+    max = std::max(max, topology.numRanksOn(node));
   }
-  return most;
+  return max;
 }
 
-/// A folder that goes when this does.
-class PassingFolder {
+/// A directory that is removed with this object.
+class TemporaryDirectory {
  public:
-  PassingFolder() : path_(fs::temp_directory_path() / ("komvos-replay-" + std::to_string(getpid()))) {}
-  ~PassingFolder() {
+  TemporaryDirectory() : path_(fs::temp_directory_path() / ("komvos-replay-" + std::to_string(getpid()))) {}
+  ~TemporaryDirectory() {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
-  PassingFolder(const PassingFolder&) = delete;
-  PassingFolder& operator=(const PassingFolder&) = delete;
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
   std::string path() const { return path_.string(); }
 
  private:
@@ -58,8 +58,8 @@ VirtualCluster::VirtualCluster(const ClusterOptions& options)
     sockets_ = std::make_unique<NodeTopology>(topology_.sockets(options.ranksPerSocket));
   }
   for (const std::string& text : options.routes) {
-    specs_.push_back(parseRoute(text));
-    makeRoute(specs_.back(), topology_, pairing_, sockets_.get());  // throws now rather than after the work
+    routes_.push_back(parseRoute(text));
+    makeRoute(routes_.back(), topology_, pairing_, sockets_.get());  // throws now rather than after the work
   }
   if (!options.platforms.empty() && !simgridIsInstalled()) {
     throw BadInput("--simgrid needs SimGrid's smpirun, which is not in the PATH (Debian: libsimgrid-dev)");
@@ -69,7 +69,7 @@ VirtualCluster::VirtualCluster(const ClusterOptions& options)
     kinds = {"torus", "fat-tree"};
   }
   for (const std::string& kind : kinds) {
-    networks_.push_back({kind, topology_.numNodes(), mostRanksOnANode(topology_), options.maxFlowsPerLink,
+    networks_.push_back({kind, topology_.numNodes(), maxRanksPerNode(topology_), options.maxFlowsPerLink,
                          options.timeStep, options.maxConcurrentSends});
   }
 }
@@ -78,10 +78,10 @@ std::vector<RouteResult> VirtualCluster::compare(const VirtualHalo& halo, const 
                                                  const Progress& progress) const {
   std::vector<RouteResult> results;
   std::vector<Pattern> patterns;
-  for (const RouteChoice& spec : specs_) {
-    progress(label + ": " + toString(spec));
-    const auto route = makeRoute(spec, topology_, pairing_, sockets_.get());
-    if (needsPatterns(spec.kind)) {
+  for (const RouteChoice& choice : routes_) {
+    progress(label + ": " + toString(choice));
+    const auto route = makeRoute(choice, topology_, pairing_, sockets_.get());
+    if (needsPatterns(choice.kind)) {
       if (patterns.empty()) {
         patterns = halo.patterns();
       }
@@ -120,9 +120,9 @@ void VirtualCluster::simulate(const std::vector<VirtualMessage>& messages, const
     std::string name = "level-" + label + "-" + result.route + "-" + network.kind;
     std::replace_if(
         name.begin(), name.end(), [](char c) { return c == ' ' || c == ':' || c == ','; }, '-');
-    const PassingFolder passing;
+    const TemporaryDirectory temporary;
     const fs::path folder =
-        options_.traceFolder.empty() ? fs::path(passing.path()) : options_.traceFolder / fs::path(name);
+        options_.traceFolder.empty() ? fs::path(temporary.path()) : options_.traceFolder / fs::path(name);
     const std::string command = writeReplay(folder.string(), network, trace);
     if (!options_.platforms.empty()) {
       result.simulatedSeconds[network.kind] = runReplay(command);

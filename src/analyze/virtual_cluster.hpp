@@ -1,5 +1,5 @@
 /// \file virtual_cluster.hpp
-/// A hypothetical cluster, and what halos would cost there along several routes.
+/// A hypothetical cluster, and what halo exchanges would cost there along several routes.
 #pragma once
 
 #include <functional>
@@ -18,15 +18,15 @@ namespace Komvos::Program {
 struct ClusterOptions {
   int ranks = 0;
   std::string ranksPerNode;         ///< as NodeTopology::parse
-  int ranksPerSocket = 0;           ///< 0: sockets are not known
+  int ranksPerSocket = 0;           ///< 0: unknown
   std::vector<std::string> routes;  ///< to compare
   std::string pairing = "by-volume";
   std::string machine = "blue-waters";
-  std::vector<std::string> platforms;  ///< that SimGrid simulates: "torus", "fat-tree"
+  std::vector<std::string> platforms;  ///< simulated by SimGrid: "torus", "fat-tree"
   int maxFlowsPerLink = 0;             ///< as SimulatedNetwork::maxFlowsPerLink
   double timeStep = 1e-8;              ///< as SimulatedNetwork::timeStep
   int maxConcurrentSends = 0;          ///< as SimulatedNetwork::maxConcurrentSends
-  std::string traceFolder;             ///< where traces are kept, for both platforms if none is simulated
+  std::string traceFolder;             ///< keeps the traces, for both platforms if none is simulated; else empty
 };
 
 /// One route of one halo. Values are doubles.
@@ -38,11 +38,12 @@ struct RouteResult {
   std::map<std::string, double> simulatedSeconds;  ///< by kind of network
 };
 
+/// Counts, models and simulates the messages of halos. One process, no MPI.
 class VirtualCluster {
  public:
   using Progress = std::function<void(const std::string&)>;
 
-  /// \throws BadInput if ranks, nodes, routes or machine are none, or do not fit each other, or SimGrid is asked for
+  /// \throws BadInput if ranks, nodes, routes or machine are invalid or do not fit each other, or if SimGrid is needed
   /// and not installed
   explicit VirtualCluster(const ClusterOptions& options);
 
@@ -50,10 +51,11 @@ class VirtualCluster {
   const MachineModel& machine() const { return machine_; }
   const std::vector<SimulatedNetwork>& networks() const { return networks_; }
 
-  /// A result for each route. \param label names the halo, in progress and in names of traces
+  /// A result for each route. \param label names the halo in progress messages and trace directories
   std::vector<RouteResult> compare(const VirtualHalo& halo, const std::string& label, const Progress& progress) const;
 
-  /// Replays messages, each once, on every network; their times go to result.simulatedSeconds.
+  /// Writes the traces of one exchange and, if asked to, replays them on every network; adds to
+  /// result.simulatedSeconds.
   void simulate(const std::vector<VirtualMessage>& messages, const std::string& label, const Progress& progress,
                 RouteResult& result) const;
 
@@ -66,7 +68,7 @@ class VirtualCluster {
   std::unique_ptr<NodeTopology> sockets_;
   Pairing pairing_;
   MachineModel machine_;
-  std::vector<RouteChoice> specs_;
+  std::vector<RouteChoice> routes_;
   std::vector<SimulatedNetwork> networks_;
 };
 

@@ -1,5 +1,5 @@
 /// \file generators.hpp
-/// Problems that are the same on any number of ranks: each row is computed where it lives.
+/// Generated problems. They are the same on any number of ranks: each row is computed by its owner, from its index.
 #pragma once
 
 #include "problem/problem.hpp"

@@ -40,14 +40,14 @@ std::string fullName(const CLI::App& command) {
 
 void addProblemOptions(CLI::App& command, ProblemOptions& options) {
   command.add_option("MATRIX", options.matrixFile, "Matrix Market file: coordinate, real or integer, square");
-  command.add_option("--problem", options.problem, "generate a problem instead")
+  command.add_option("--problem", options.problem, "generate a problem instead of reading one")
       ->check(CLI::IsMember({"laplace3d", "elasticity3d", "rotated-anisotropic2d", "random"}));
   command
       .add_option_function<std::string>(
           "--n", [&options](const std::string& text) { options.size = parseSize(text); },
-          "its points in each direction, N or NX,NY,NZ; rows for random")
+          "its number of points in each direction; for random the number of rows")
       ->type_name("N[,NY[,NZ]]");
-  command.add_option("--entries", options.entriesPerRow, "entries in a row of random (default 50)")
+  command.add_option("--entries", options.entriesPerRow, "entries per row of random (default 50)")
       ->check(CLI::Range(1, 100000));
 }
 

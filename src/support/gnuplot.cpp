@@ -14,7 +14,7 @@
 #include "support/output_file.hpp"
 #include "support/text_format.hpp"
 
-namespace Komvos::Program {
+namespace Komvos::Program::Gnuplot {
 
 namespace {
 
@@ -83,13 +83,13 @@ bool runGnuplot(const TemporaryFile& in, const TemporaryFile& out, const Tempora
 
 }  // namespace
 
-void Gnuplot::requireInstalled(const std::string& option) {
+void requireInstalled(const std::string& option) {
   if (std::system("command -v gnuplot > /dev/null 2>&1") != 0) {
     throw BadInput(option + " needs gnuplot, which is not installed (Debian: gnuplot-nox)");
   }
 }
 
-void Gnuplot::drawSvg(const std::string& path, int width, int height, const std::string& script) {
+void drawSvg(const std::string& path, int width, int height, const std::string& script) {
   OutputFile file(path);
   // Files rather than pipes: a gnuplot that ends early cannot kill this process by SIGPIPE, and neither of the two
   // processes waits for the other to read.
@@ -106,7 +106,7 @@ void Gnuplot::drawSvg(const std::string& path, int width, int height, const std:
   file.commit();
 }
 
-std::string Gnuplot::quoted(const std::string& text) {
+std::string quoted(const std::string& text) {
   std::string word = "'";
   for (const char c : text) {
     // A single quote is doubled; a line break would end the command.
@@ -115,4 +115,4 @@ std::string Gnuplot::quoted(const std::string& text) {
   return word + "'";
 }
 
-}  // namespace Komvos::Program
+}  // namespace Komvos::Program::Gnuplot

@@ -43,6 +43,27 @@ ReplayTrace::ReplayTrace(const NodeTopology& topology, const std::vector<Virtual
   });
 }
 
+void ReplayTrace::writeSends(std::ostream& out, Actions sends, int maxConcurrentSends) {
+  if (maxConcurrentSends > 0) {
+    std::sort(sends.begin(), sends.end(),
+              [](const Action& a, const Action& b) { return mixed(a.rank, a.peer) < mixed(b.rank, b.peer); });
+  }
+  auto oldest = sends.cbegin();
+  const auto waitForOldest = [&] {
+    out << oldest->rank << " wait " << oldest->rank << ' ' << oldest->peer << ' ' << oldest->stage << '\n';
+    ++oldest;
+  };
+  for (auto send = sends.cbegin(); send != sends.cend(); ++send) {
+    if (maxConcurrentSends > 0 && send - oldest == maxConcurrentSends) {
+      waitForOldest();
+    }
+    out << send->rank << " isend " << send->peer << ' ' << send->stage << ' ' << send->bytes << '\n';
+  }
+  while (oldest != sends.cend()) {
+    waitForOldest();
+  }
+}
+
 void ReplayTrace::writeStage(std::ostream& out, Actions::const_iterator begin, Actions::const_iterator end,
                              const ReceiveCost& cost, int maxConcurrentSends) {
   const int rank = begin->rank;
@@ -53,27 +74,7 @@ void ReplayTrace::writeStage(std::ostream& out, Actions::const_iterator begin, A
     out << rank << " irecv " << receive->peer << ' ' << stage << ' ' << receive->bytes << '\n';
     flops += cost.flopsPerMessage + cost.flopsPerByte * static_cast<double>(receive->bytes);
   }
-
-  Actions sends(firstSend, end);
-  if (maxConcurrentSends > 0) {
-    std::sort(sends.begin(), sends.end(),
-              [rank](const Action& a, const Action& b) { return mixed(rank, a.peer) < mixed(rank, b.peer); });
-  }
-  auto oldest = sends.cbegin();
-  const auto waitForOldest = [&] {
-    out << rank << " wait " << rank << ' ' << oldest->peer << ' ' << stage << '\n';
-    ++oldest;
-  };
-  for (auto send = sends.cbegin(); send != sends.cend(); ++send) {
-    if (maxConcurrentSends > 0 && send - oldest == maxConcurrentSends) {
-      waitForOldest();
-    }
-    out << rank << " isend " << send->peer << ' ' << stage << ' ' << send->bytes << '\n';
-  }
-  while (oldest != sends.cend()) {
-    waitForOldest();
-  }
-
+  writeSends(out, Actions(firstSend, end), maxConcurrentSends);
   for (auto receive = begin; receive != firstSend; ++receive) {
     out << rank << " wait " << receive->peer << ' ' << rank << ' ' << stage << '\n';
   }

@@ -51,6 +51,7 @@ class ReplayTrace {
 
   using Actions = std::vector<Action>;
 
+  static void writeSends(std::ostream& out, Actions sends, int maxConcurrentSends);
   static void writeStage(std::ostream& out, Actions::const_iterator begin, Actions::const_iterator end,
                          const ReceiveCost& cost, int maxConcurrentSends);
 
