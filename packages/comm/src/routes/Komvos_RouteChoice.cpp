@@ -5,8 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "Komvos_AxisRoute.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_NodeTopology.hpp"
 #include "Komvos_SocketRoute.hpp"
+#include "Komvos_SplitRoute.hpp"
 #include "Komvos_ThreeStepRoute.hpp"
 #include "Komvos_TwoStepRoute.hpp"
 
@@ -65,7 +68,9 @@ RouteChoice parseRoute(const std::string& text) {
       return choice;
     }
     if (kind == Kind::split && numbers.size() == 1) {
-      choice.splitValues = numbers[0];
+      if (numbers[0] != SplitRoute::defaultSplitValues) {  // so that equal choices compare equal
+        choice.splitValues = numbers[0];
+      }
       return choice;
     }
   }
@@ -82,8 +87,9 @@ std::string toString(const RouteChoice& choice) {
   if (choice.kind == Kind::axis && choice.factors) {
     text += ":" + choice.factors->text();
   }
-  if (choice.kind == Kind::split && choice.splitValues != SplitRoute::defaultSplitValues) {
-    text += ":" + std::to_string(choice.splitValues);
+  if (choice.kind == Kind::split &&
+      choice.splitValues.value_or(SplitRoute::defaultSplitValues) != SplitRoute::defaultSplitValues) {
+    text += ":" + std::to_string(*choice.splitValues);
   }
   return text;
 }
@@ -98,7 +104,7 @@ std::unique_ptr<Route> makeRoute(const RouteChoice& choice, const NodeTopology& 
     case Kind::threeStep:
       return std::make_unique<ThreeStepRoute>(nodes, pairing);
     case Kind::split:
-      return std::make_unique<SplitRoute>(nodes, pairing, choice.splitValues);
+      return std::make_unique<SplitRoute>(nodes, pairing, choice.splitValues.value_or(SplitRoute::defaultSplitValues));
     case Kind::axis:
       return std::make_unique<AxisRoute>(choice.factors ? *choice.factors : AxisFactors::fitting(nodes),
                                          nodes.numRanks());

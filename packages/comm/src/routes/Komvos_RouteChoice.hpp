@@ -6,13 +6,13 @@
 #include <optional>
 #include <string>
 
-#include "Komvos_AxisRoute.hpp"
-#include "Komvos_NodePairing.hpp"
-#include "Komvos_NodeTopology.hpp"
-#include "Komvos_Route.hpp"
-#include "Komvos_SplitRoute.hpp"
+#include "Komvos_AxisFactors.hpp"
+#include "Komvos_Pairing.hpp"
 
 namespace Komvos {
+
+class NodeTopology;
+class Route;
 
 /// A route by its kind and numbers, independent of ranks and nodes.
 struct RouteChoice {
@@ -27,8 +27,8 @@ struct RouteChoice {
   };
 
   Kind kind = Kind::automatic;
-  std::optional<AxisFactors> factors;                ///< axis only; empty: AxisFactors::fitting
-  int splitValues = SplitRoute::defaultSplitValues;  ///< split only
+  std::optional<AxisFactors> factors;  ///< axis only; empty: AxisFactors::fitting
+  std::optional<int> splitValues;      ///< split only; empty: SplitRoute::defaultSplitValues
 
   static const RouteChoice standard, twoStep, threeStep, split, axis, sockets, automatic;
 
@@ -38,13 +38,13 @@ struct RouteChoice {
   friend bool operator!=(const RouteChoice& a, const RouteChoice& b) { return !(a == b); }
 };
 
-inline constexpr RouteChoice RouteChoice::standard{Kind::standard, {}, SplitRoute::defaultSplitValues};
-inline constexpr RouteChoice RouteChoice::twoStep{Kind::twoStep, {}, SplitRoute::defaultSplitValues};
-inline constexpr RouteChoice RouteChoice::threeStep{Kind::threeStep, {}, SplitRoute::defaultSplitValues};
-inline constexpr RouteChoice RouteChoice::split{Kind::split, {}, SplitRoute::defaultSplitValues};
-inline constexpr RouteChoice RouteChoice::axis{Kind::axis, {}, SplitRoute::defaultSplitValues};
-inline constexpr RouteChoice RouteChoice::sockets{Kind::sockets, {}, SplitRoute::defaultSplitValues};
-inline constexpr RouteChoice RouteChoice::automatic{Kind::automatic, {}, SplitRoute::defaultSplitValues};
+inline constexpr RouteChoice RouteChoice::standard{Kind::standard, {}, {}};
+inline constexpr RouteChoice RouteChoice::twoStep{Kind::twoStep, {}, {}};
+inline constexpr RouteChoice RouteChoice::threeStep{Kind::threeStep, {}, {}};
+inline constexpr RouteChoice RouteChoice::split{Kind::split, {}, {}};
+inline constexpr RouteChoice RouteChoice::axis{Kind::axis, {}, {}};
+inline constexpr RouteChoice RouteChoice::sockets{Kind::sockets, {}, {}};
+inline constexpr RouteChoice RouteChoice::automatic{Kind::automatic, {}, {}};
 
 /// \throws BadInput unless `text` is one of "standard", "two-step", "three-step", "split", "split:V", "axis",
 /// "axis:C,X,Y,Z", "sockets", "auto", with positive numbers.
@@ -53,7 +53,7 @@ RouteChoice parseRoute(const std::string& text);
 /// The text that reads back as `choice`. Where the choice leaves nothing open it is the Route's name().
 std::string toString(const RouteChoice& choice);
 
-/// The route of `choice` for these ranks and nodes, not yet prepared.
+/// The route of `choice` for these ranks and nodes, not yet prepared. Its class is in Komvos_Route.hpp.
 /// \param sockets used by the kind sockets alone, may be null for others
 /// \throws BadInput if choice is automatic, its numbers do not fit the number of ranks, or sockets are missing or do
 /// not refine the nodes.
