@@ -106,8 +106,8 @@ class BadInput(ProgramTest):
             (["solve", good, "--tolerance", 0], ["--tolerance"]),
             (["solve", good, "--machine", "green-waters"], ["green-waters", "blue-waters"]),
             (["solve", good, "--machine", xml], ["broken.xml"]),
-            (["solve", good, "--tuning-cache", self.folder / "none.json"], ["cannot read decisions", "none.json"]),
-            (["solve", good, "--tuning-cache", self.folder], ["cannot read decisions", self.folder]),
+            (["solve", good, "--tuning-cache", self.folder / "none.json"], ["cannot read tuning cache", "none.json"]),
+            (["solve", good, "--tuning-cache", self.folder], ["cannot read tuning cache", self.folder]),
             (["solve", good, "--save-tuning-cache", self.folder], ["directory"]),
             (["solve", good, "--save-tuning-cache", self.folder / "no" / "d.json"], ["d.json"]),
             (["solve", good, "--ranks-per-node", "x"], ["x"]),
@@ -125,7 +125,7 @@ class BadInput(ProgramTest):
         for ranks in (1, 4):
             grid = (["solve", good, "--route", "axis:7,1,1,1"], ["axis:7,1,1,1", f"product {ranks}"])
             self.check_refusals([grid], ranks=(ranks,))
-        self.check_refusals([(["solve", good, "--route", "standard", "--tuning-cache", xml], ["--tuning-cache", "--route"])])
+        self.check_refusals([(["solve", good, "--route", "standard", "--tuning-cache", xml], [xml, "damaged"])])
         sockets = (["solve", good, "--ranks-per-node", 2, "--route", "sockets"], ["route sockets", "socket"])
         self.check_refusals([sockets], ranks=(4,))
 

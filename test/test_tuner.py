@@ -27,7 +27,7 @@ class Tuner(ProgramTest):
         self.assertEqual(report["halos"][0]["route"], "sockets")
         self.assertEqual(len(iterations), 1, "the route must not change the numbers")
 
-    def test_both_ways_on_the_node_are_obeyed(self):
+    def test_messages_and_shared_memory_on_the_node_are_obeyed(self):
         for on_node in ("messages", "shared-memory", "auto"):
             report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--on-node", on_node)
             halo = report["halos"][0]
@@ -68,6 +68,23 @@ class Tuner(ProgramTest):
                 self.assertIsNone(after["chosen_seconds"])
                 self.assertEqual({one["measured_seconds"] for one in after["candidates"]}, {None})
 
+    def test_a_tuning_cache_is_ignored_where_something_else_says_how_halos_are_exchanged(self):
+        file = self.folder / "decisions.json"
+        on_pairs = (*self.PROBLEM, "--ranks-per-node", 2)
+        self.solve(4, *on_pairs, "--route", "two-step", "--on-node", "messages", "--save-tuning-cache", file)
+        cases = [
+            (("--tuning-cache", file), {"KOMVOS_ROUTE": "standard", "KOMVOS_TUNING_CACHE": "/none"}, "two-step"),
+            (("--tuning-cache", file, "--route", "standard"), {}, "standard"),
+            (("--route", "standard"), {"KOMVOS_TUNING_CACHE": "/none"}, "standard"),
+            ((), {"KOMVOS_ROUTE": "standard", "KOMVOS_TUNING_CACHE": "/none"}, "standard"),
+        ]
+        for options, environment, route in cases:
+            report = self.solve(4, *on_pairs, *options, environment=environment)
+            self.assertEqual(report["halos"][0]["route"], route, (options, environment))
+        for option in (("--route", "auto"), ("--pairing", "by-volume"), ("--on-node", "auto")):
+            halo = self.solve(4, *on_pairs, "--tuning-cache", file, *option)["halos"][0]
+            self.assertTrue(any(one["measured_seconds"] is not None for one in halo["candidates"]), option)
+
     def test_decisions_are_taken_for_every_halo_that_is_exchanged(self):
         file = self.folder / "decisions.json"
         arguments = ("--problem", "laplace3d", "--n", 20, "--ranks-per-node", 2)
@@ -83,10 +100,10 @@ class Tuner(ProgramTest):
         result = run(4, "solve", *on_pairs, "--route", "standard", "--save-tuning-cache", file)
         self.assertIn("A: the standard route, by messages on nodes, as asked for.", result.out)
         result = run(4, "solve", *self.PROBLEM, "--ranks-per-node", 2, "--tuning-cache", file)
-        self.assertIn("A: the standard route, by messages on nodes, as decided before.", result.out)
+        self.assertIn("A: the standard route, by messages on nodes, as in the tuning cache.", result.out)
         result = run(4, "solve", *on_pairs)
-        self.assertRegex(result.out, r"A: (the standard route, by messages on nodes, no other of \d+ ways that were "
-                                     r"measured is clearly faster\.|[a-z-]+ sends \d+ instead of \d+ messages).* One "
+        self.assertRegex(result.out, r"A: (the standard route, by messages on nodes, no other of \d+ variants that "
+                                     r"were measured is clearly faster\.|[a-z-]+ sends \d+ instead of \d+ messages).* One "
                                      r"exchange took \d+ us")
 
     def test_decisions_that_do_not_fit_are_refused_with_the_reason(self):

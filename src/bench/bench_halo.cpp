@@ -112,7 +112,7 @@ class HaloBench {
         addOurs(toString(route) + ", " + toString(onNode), route, onNode, false);
       }
     }
-    addOurs("auto", RouteChoice::automatic, OnNodeWish::automatic, false);
+    addOurs("auto", RouteChoice::automatic, IntraNode::automatic, false);
   }
 
   void run(StatusLine& status) {
@@ -150,7 +150,7 @@ class HaloBench {
     const HaloReport& decided = *variants_.back().report();
     std::string text = format("%s: %lld rows, at most %ld neighbours; auto is %s, %s\n", name_.c_str(),
                               static_cast<long long>(matrix_->getGlobalNumRows()), decided.standard.max.neighbours,
-                              decided.route.c_str(), toString(decided.onNode).c_str());
+                              decided.route.c_str(), toString(decided.intraNode).c_str());
     text +=
         "    variant                          us   quartiles           messages, bytes between nodes     gain   "
         "set-up: "
@@ -181,7 +181,7 @@ class HaloBench {
       one["gain"] = summary(ratios(variants_[best_].seconds, variant.seconds));
       if (variant.halo != nullptr) {
         one["route"] = variant.report()->route;
-        one["on_node"] = toString(variant.report()->onNode);
+        one["on_node"] = toString(variant.report()->intraNode);
         const HaloCandidate& made = chosenOf(*variant.report());
         one["set_up"] = {{"seconds", made.buildSeconds},
                          {"messages_max", made.buildMessages},
@@ -248,10 +248,10 @@ class HaloBench {
     }
   }
 
-  void addOurs(const std::string& name, const RouteChoice& route, const OnNodeWish& onNode, bool isBaseline) {
+  void addOurs(const std::string& name, const RouteChoice& route, IntraNode intraNode, bool isBaseline) {
     ExchangeOptions options = exchange_;
     options.route = route;
-    options.onNode = onNode;
+    options.intraNode = intraNode;
     if (options_.product) {
       const auto matrix = rcp(new NodeAwareCrsMatrix<>(*matrix_, options));
       variants_.push_back({name, isBaseline, [this, matrix] { matrix->apply(*x_, *y_); }, matrix->importHalo()});
@@ -269,7 +269,7 @@ class HaloBench {
     for (int time = 0; time < 2; ++time) {
       comm_->barrier();
       const double start = MPI_Wtime();
-      const Exchange<double, NodeAwareImport<>::device_type> made(mpi(), plan, 1, halo.report().onNode);
+      const Exchange<double, NodeAwareImport<>::device_type> made(mpi(), plan, 1, halo.report().intraNode);
       seconds = MPI_Wtime() - start;
     }
     mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, mpi()), "MPI_Allreduce");

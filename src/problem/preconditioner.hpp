@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_ExchangeOptions.hpp"
 #include "Komvos_MueLuPreconditioner.hpp"
 #include "problem/problem.hpp"
 

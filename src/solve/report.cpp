@@ -16,7 +16,7 @@ nlohmann::ordered_json candidatesToJson(const HaloReport& report) {
   auto json = nlohmann::ordered_json::array();
   for (const HaloCandidate& one : report.candidates) {
     json.push_back({{"route", toString(one.route)},
-                    {"on_node", toString(one.onNode)},
+                    {"on_node", toString(one.intraNode)},
                     {"modelled_seconds", secondsOrNull(one.modelledSeconds)},
                     {"measured_seconds", secondsOrNull(one.measuredSeconds)},
                     {"traffic", trafficToJson(one.traffic)},
@@ -37,7 +37,7 @@ nlohmann::ordered_json haloToJson(const HaloEntry& halo) {
           {"standard_seconds", secondsOrNull(r.standardSeconds)},
           {"chosen_seconds", secondsOrNull(r.chosenSeconds)},
           {"setup_seconds", r.setupSeconds},
-          {"on_node", toString(r.onNode)},
+          {"on_node", toString(r.intraNode)},
           {"candidates", candidatesToJson(r)}};
 }
 
@@ -74,8 +74,8 @@ std::string times(const HaloReport& r) {
 
 /// Why a halo in use keeps the standard route.
 std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
-  if (solve.decidedBefore) {
-    return "as decided before";
+  if (solve.fromTuningCache) {
+    return "as in the tuning cache";
   }
   if (solve.route != "auto") {
     return "as asked for";
@@ -83,8 +83,8 @@ std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
   const auto measured = std::count_if(r.candidates.begin(), r.candidates.end(),
                                       [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
   return measured == 0
-             ? "no other way was worth measuring"
-             : format("no other of %ld ways that were measured is clearly faster", static_cast<long>(measured));
+             ? "no other variant was worth measuring"
+             : format("no other of %ld variants that were measured is clearly faster", static_cast<long>(measured));
 }
 
 /// What the route of this halo gained, as a sentence.
@@ -96,8 +96,8 @@ std::string gain(const HaloEntry& halo, const SolveReport& solve) {
     return halo.name + ": nothing crosses between nodes.";
   }
   if (r.route == "standard") {
-    return halo.name + ": the standard route, by " + toString(r.onNode) + " on nodes, " + whyStandard(r, solve) + "." +
-           times(r);
+    return halo.name + ": the standard route, by " + toString(r.intraNode) + " on nodes, " + whyStandard(r, solve) +
+           "." + times(r);
   }
   if (after.interNodeMessages == before.interNodeMessages) {
     return halo.name + ": " + r.route +
@@ -141,12 +141,12 @@ std::string toText(const SolveReport& r) {
   if (used.empty()) {
     return text + "halos          none, no rank needs values of another\n";
   }
-  text += (r.decidedBefore ? "halos in use, as decided before"
-                           : "halos in use, route " + r.route + ", pairing " + r.pairing) +
+  text += (r.fromTuningCache ? "halos in use, as in the tuning cache"
+                             : "halos in use, route " + r.route + ", pairing " + r.pairing) +
           "\n" + used;
   for (const HaloEntry& halo : r.halos) {
     if (halo.used && halo.report.chosenSeconds > 0) {
-      text += "ways considered for " + halo.name + ", * chosen:\n" + describe(halo.report);
+      text += "variants considered for " + halo.name + ", * chosen:\n" + describe(halo.report);
     }
     text += halo.used ? gain(halo, r) + "\n" : "";
   }
@@ -170,7 +170,7 @@ std::string toJson(const SolveReport& r) {
                               {"partition", r.partition},
                               {"route", r.route},
                               {"pairing", r.pairing},
-                              {"on_node", r.onNode},
+                              {"on_node", r.intraNode},
                               {"solver", r.solver},
                               {"preconditioner", r.preconditioner},
                               {"tolerance", r.tolerance},

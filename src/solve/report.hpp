@@ -1,12 +1,12 @@
 /// \file report.hpp
-/// What `komvos solve` says in the end, for people and as JSON.
+/// The result of `komvos solve`, for people and as JSON.
 #pragma once
 
 #include <ostream>
 #include <string>
 #include <vector>
 
-#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_HaloReport.hpp"
 
 namespace Komvos::Program {
 
@@ -25,8 +25,9 @@ struct SolveReport {
   std::vector<int> ranksPerNode;
   int ranks = 0;
   bool topologyGiven = false;
-  std::string partition, route, pairing, onNode;
-  bool decidedBefore = false;  ///< halos follow saved decisions, not `route`, `pairing` and `onNode`
+  std::string partition;
+  std::string route, pairing, intraNode;  ///< as asked for
+  bool fromTuningCache = false;           ///< a tuning cache decided instead
   std::string solver, preconditioner;
   int iterations = 0;
   int maxIterations = 0;

@@ -9,7 +9,10 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
-#include "Komvos_Settings.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_ResolvedOptions.hpp"
+#include "Komvos_Route.hpp"
+#include "Komvos_TuningCache.hpp"
 #include "problem/partition.hpp"
 #include "problem/preconditioner.hpp"
 #include "solve/belos_solve.hpp"
@@ -29,57 +32,62 @@ using Teuchos::rcp;
 
 MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFromTeuchos(*comm); }
 
-/// Options, then environment, then defaults, all filled in. \note Collective.
-ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm, SolveReport& report) {
+/// The command line as options of the library. \note Collective.
+ExchangeOptions fromCommandLine(const SolveOptions& options, const CommPtr& comm, const Placement& placement) {
   ExchangeOptions exchange;
-  const Placement placement = placementOf(mpiOf(comm), options.ranksPerNode, options.ranksPerSocket);
-  exchange.topology = placement.nodes;
-  exchange.sockets = placement.sockets;
-  report.topologyGiven = placement.given;
   std::string error;
-  std::string machine;
-  std::string decisions;
   try {
-    const Settings settings = readSettings();
-    machine = !options.machine.empty() ? options.machine : settings.machine.value_or("");
-    // Options go before the environment: a route there before decisions here, and the other way round.
-    decisions = options.decisionsFile;
-    if (decisions.empty() && options.route.empty() && options.pairing.empty() && options.onNode.empty()) {
-      decisions = settings.decisions.value_or("");
+    if (!options.route.empty()) {
+      exchange.route = parseRoute(options.route);
     }
-    if (!decisions.empty()) {
-      report.route = "auto";
-      report.pairing = report.onNode = "as decided";
-      exchange.route = RouteChoice::automatic;
-    } else {
-      report.route = !options.route.empty() ? options.route : settings.route.value_or("auto");
-      report.pairing = !options.pairing.empty() ? options.pairing : settings.pairing.value_or("by-volume");
-      report.onNode = !options.onNode.empty() ? options.onNode : settings.onNode.value_or("auto");
-      exchange.route = parseRoute(report.route);
-      exchange.pairing = parsePairing(report.pairing);
-      exchange.onNode = parseOnNodeWish(report.onNode);
+    if (!options.pairing.empty()) {
+      exchange.pairing = parsePairing(options.pairing);
     }
-    if (exchange.route != RouteChoice::automatic) {  // also where there is no halo to route
-      makeRoute(*exchange.route, *exchange.topology, *exchange.pairing, exchange.sockets.get());
+    if (!options.intraNode.empty()) {
+      exchange.intraNode = parseIntraNode(options.intraNode);
     }
   } catch (const Error& thrown) {
     error = thrown.what();
   }
   throwOnAllIfAny(mpiOf(comm), error);
-  if (!machine.empty()) {
-    exchange.machine = std::make_shared<const MachineModel>(machineByNameOrFile(mpiOf(comm), machine));
+  exchange.topology = placement.nodes;
+  exchange.sockets = placement.sockets;
+  if (!options.machine.empty()) {
+    exchange.machine = std::make_shared<const MachineModel>(machineByNameOrFile(mpiOf(comm), options.machine));
   }
-  if (!decisions.empty()) {
-    exchange.decisions = std::make_shared<const TuningCache>(TuningCache::load(mpiOf(comm), decisions));
-    report.decidedBefore = true;
+  if (!options.tuningCacheFile.empty()) {
+    exchange.tuningCache = std::make_shared<const TuningCache>(TuningCache::load(mpiOf(comm), options.tuningCacheFile));
   }
-  if (!options.saveDecisionsFile.empty()) {
+  return exchange;
+}
+
+void record(const Placement& placement, const Impl::ResolvedOptions& resolved, SolveReport& report) {
+  const NodeTopology& nodes = *placement.nodes;
+  report.ranks = nodes.numRanks();
+  report.topology = nodes.describe();
+  report.topologyGiven = placement.given;
+  for (int node = 0; node < nodes.numNodes(); ++node) {
+    report.ranksPerNode.push_back(nodes.numRanksOn(node));
+  }
+  report.fromTuningCache = resolved.tuningCache != nullptr;
+  report.route = toString(resolved.route);
+  report.pairing = report.fromTuningCache ? "as in the tuning cache" : toString(resolved.pairing);
+  report.intraNode = report.fromTuningCache ? "as in the tuning cache" : toString(resolved.intraNode);
+}
+
+/// Options for all halos of this solve: the command line, then the environment, then defaults, found once.
+/// \note Collective.
+ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm, SolveReport& report) {
+  const Placement placement = placementOf(mpiOf(comm), options.ranksPerNode, options.ranksPerSocket);
+  const auto ours = Impl::PrivateComm::of(mpiOf(comm));
+  const Impl::ResolvedOptions resolved = Impl::resolveOptions(*ours, fromCommandLine(options, comm, placement));
+  if (resolved.route != RouteChoice::automatic) {  // to see that it fits, also where there is no halo to route
+    makeRoute(resolved.route, *placement.nodes, resolved.pairing, placement.sockets.get());
+  }
+  record(placement, resolved, report);
+  ExchangeOptions exchange = resolved.toOptions();
+  if (!options.saveTuningCacheFile.empty()) {
     exchange.record = std::make_shared<TuningCache>();
-  }
-  report.ranks = comm->getSize();
-  report.topology = exchange.topology->describe();
-  for (int node = 0; node < exchange.topology->numNodes(); ++node) {
-    report.ranksPerNode.push_back(exchange.topology->numRanksOn(node));
   }
   return exchange;
 }
@@ -87,7 +95,7 @@ ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
   onRankZero(mpiOf(comm), [&] {
-    for (const std::string& file : {options.solutionFile, options.saveDecisionsFile, options.jsonFile}) {
+    for (const std::string& file : {options.solutionFile, options.saveTuningCacheFile, options.jsonFile}) {
       if (!file.empty() && file != "-") {
         OutputFile::checkWritable(file);
       }
@@ -123,11 +131,10 @@ void addHalos(const NodeAwareCrsMatrix<>& A, const Preconditioner& preconditione
     return;
   }
   ExchangeOptions planned = exchange;  // counted, not timed: nobody runs them
-  if (planned.route == RouteChoice::automatic) {
+  if (planned.route.value_or(RouteChoice::automatic) == RouteChoice::automatic) {
     planned.route = RouteChoice::threeStep;
   }
-  planned.onNode = IntraNode::messages;
-  planned.decisions = nullptr;
+  planned.intraNode = IntraNode::messages;
   planned.record = nullptr;
   for (const auto& [name, graph] : preconditioner.levelGraphs) {
     if (!graph->getImporter().is_null()) {
@@ -165,10 +172,10 @@ void writeSolution(const std::string& path, const MultiVector& x, const std::str
 }
 
 /// \note Collective.
-void saveDecisions(const std::string& path, const TuningCache& book, const CommPtr& comm) {
+void saveTuningCache(const std::string& path, const TuningCache& cache, const CommPtr& comm) {
   onRankZero(mpiOf(comm), [&] {
     OutputFile file(path);
-    file.stream() << book.toText();
+    file.stream() << cache.toText();
     file.commit();
   });
 }
@@ -256,7 +263,7 @@ int runSolve(const SolveOptions& options) {
     writeSolution(options.solutionFile, x, "komvos " KOMVOS_VERSION ", solution of " + problem.name);
   }
   if (exchange.record) {
-    saveDecisions(options.saveDecisionsFile, *exchange.record, comm);
+    saveTuningCache(options.saveTuningCacheFile, *exchange.record, comm);
   }
   writeReport(options, report, comm);
   if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {

@@ -49,17 +49,20 @@ CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
                    "is fastest on each halo (default auto)");
   solve.add_option("--pairing", options.pairing, "which ranks carry what crosses nodes (default by-volume)")
       ->check(CLI::IsMember({"by-volume", "least-loaded", "majority"}));
-  solve.add_option("--on-node", options.onNode, "what carries values between ranks of a node (default auto)")
+  solve.add_option("--on-node", options.intraNode, "what carries values between ranks of a node (default auto)")
       ->check(CLI::IsMember({"messages", "shared-memory", "auto"}));
   solve
       .add_option("--machine", options.machine,
-                  "drop routes that cannot win on this machine: blue-waters, or a file of `komvos calibrate`")
+                  "measure no routes that cannot win on this machine: blue-waters, or a file of `komvos calibrate`")
       ->type_name("NAME|FILE");
-  solve.add_option("--save-tuning-cache", options.saveDecisionsFile, "write what was decided for each halo")
+  solve
+      .add_option("--save-tuning-cache", options.saveTuningCacheFile,
+                  "write the decision for each halo, for --tuning-cache")
       ->type_name("FILE");
-  solve.add_option("--tuning-cache", options.decisionsFile, "decide as saved, measure nothing")
-      ->type_name("FILE")
-      ->excludes("--route", "--pairing", "--on-node");
+  solve
+      .add_option("--tuning-cache", options.tuningCacheFile,
+                  "follow the decisions in this file, measure nothing; ignored beside --route, --pairing or --on-node")
+      ->type_name("FILE");
   solve.add_option("--solver", options.solver, "auto (see below), cg, bicgstab, gmres, minres or any other of Belos");
   solve.add_option("--prec", options.preconditioner, "preconditioner (default muelu, for random jacobi)")
       ->check(CLI::IsMember({"muelu", "jacobi", "none"}));

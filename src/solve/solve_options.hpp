@@ -18,10 +18,10 @@ struct SolveOptions : ProblemOptions {
   int ranksPerSocket = 0;  ///< 0: not given
   std::string route;
   std::string pairing;
-  std::string onNode;
+  std::string intraNode;
   std::string machine;
-  std::string decisionsFile;
-  std::string saveDecisionsFile;
+  std::string tuningCacheFile;
+  std::string saveTuningCacheFile;
   std::string solver = "auto";
   std::string preconditioner;  ///< empty: muelu, but jacobi for "random"
   std::string partition = "contiguous";

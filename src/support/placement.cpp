@@ -1,35 +1,28 @@
 #include "support/placement.hpp"
 
 #include "Komvos_Error.hpp"
-#include "Komvos_Settings.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_ResolvedOptions.hpp"
 
 namespace Komvos::Program {
 
 Placement placementOf(MPI_Comm comm, const std::string& ranksPerNode, int ranksPerSocket) {
-  int size = 0;
-  mpiCheck(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-  Placement result;
+  const auto ours = Impl::PrivateComm::of(comm);
+  std::shared_ptr<const NodeTopology> nodes;
   std::string error;
   try {
-    const Settings settings = readSettings();
-    const std::string text = !ranksPerNode.empty() ? ranksPerNode : settings.ranksPerNode.value_or("");
-    if (!text.empty()) {
-      result.nodes = std::make_shared<const NodeTopology>(NodeTopology::parse(text, size));
-      result.given = true;
+    if (!ranksPerNode.empty()) {
+      nodes = std::make_shared<const NodeTopology>(NodeTopology::parse(ranksPerNode, ours->size()));
     }
   } catch (const Error& thrown) {
     error = thrown.what();
   }
   throwOnAllIfAny(comm, error);
-  if (!result.given) {
-    result.nodes = std::make_shared<const NodeTopology>(NodeTopology::detect(comm));
-  }
+  Impl::ResolvedTopology topology = Impl::resolveTopology(*ours, nodes, nullptr);
   if (ranksPerSocket > 0) {
-    result.sockets = std::make_shared<const NodeTopology>(result.nodes->sockets(ranksPerSocket));
-  } else if (!result.given) {
-    result.sockets = std::make_shared<const NodeTopology>(NodeTopology::detectSockets(comm));
+    topology.sockets = std::make_shared<const NodeTopology>(topology.nodes->sockets(ranksPerSocket));
   }
-  return result;
+  return {topology.nodes, topology.sockets, !topology.detected};
 }
 
 }  // namespace Komvos::Program

@@ -1,5 +1,5 @@
 /// \file placement.hpp
-/// Which ranks share a node, for all subcommands that run on several.
+/// Which ranks share nodes and sockets, for the subcommands that run under MPI.
 #pragma once
 
 #include <mpi.h>

@@ -1,4 +1,4 @@
-/// \file end_together.hpp
+/// \file run_collectively.hpp
 /// How the program ends when something throws.
 #pragma once
 

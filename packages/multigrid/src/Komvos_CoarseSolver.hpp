@@ -6,7 +6,7 @@
 #include <Tpetra_Operator.hpp>
 #include <memory>
 
-#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_ExchangeOptions.hpp"
 #include "Komvos_TpetraShim.hpp"
 
 namespace Komvos {

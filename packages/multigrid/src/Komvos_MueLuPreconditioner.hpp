@@ -9,7 +9,7 @@
 #include <functional>
 #include <string>
 
-#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_ExchangeOptions.hpp"
 #include "Komvos_TpetraShim.hpp"
 
 namespace Komvos {

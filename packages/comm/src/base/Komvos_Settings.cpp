@@ -6,7 +6,10 @@
 #endif
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "Komvos_Error.hpp"
 
@@ -33,6 +36,10 @@ bool mpiSaysGpuAware() {
 
 Settings readSettings() {
   Settings settings;
+  const std::pair<const char*, std::optional<std::string>*> texts[] = {
+      {"KOMVOS_ROUTE", &settings.route},       {"KOMVOS_PAIRING", &settings.pairing},
+      {"KOMVOS_ON_NODE", &settings.intraNode}, {"KOMVOS_TUNING_CACHE", &settings.tuningCache},
+      {"KOMVOS_MACHINE", &settings.machine},   {"KOMVOS_RANKS_PER_NODE", &settings.ranksPerNode}};
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     const char* const equals = std::strchr(*variable, '=');
     if (std::strncmp(*variable, "KOMVOS_", 7) != 0 || equals == nullptr) {
@@ -40,18 +47,10 @@ Settings readSettings() {
     }
     const std::string name(*variable, static_cast<std::size_t>(equals - *variable));
     const std::string value(equals + 1);
-    if (name == "KOMVOS_ROUTE") {
-      settings.route = value;
-    } else if (name == "KOMVOS_PAIRING") {
-      settings.pairing = value;
-    } else if (name == "KOMVOS_ON_NODE") {
-      settings.onNode = value;
-    } else if (name == "KOMVOS_TUNING_CACHE") {
-      settings.decisions = value;
-    } else if (name == "KOMVOS_MACHINE") {
-      settings.machine = value;
-    } else if (name == "KOMVOS_RANKS_PER_NODE") {
-      settings.ranksPerNode = value;
+    const auto found =
+        std::find_if(std::begin(texts), std::end(texts), [&](const auto& one) { return name == one.first; });
+    if (found != std::end(texts)) {
+      *found->second = value;
     } else if (name == "KOMVOS_GPU_AWARE_MPI") {
       settings.gpuAwareMpi = parseSwitch(name, value);
     } else {
@@ -61,20 +60,12 @@ Settings readSettings() {
           "KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI are");
     }
   }
-  const std::string other = settings.route.value_or("auto") != "auto"    ? "KOMVOS_ROUTE=" + *settings.route
-                            : settings.pairing                           ? "KOMVOS_PAIRING=" + *settings.pairing
-                            : settings.onNode.value_or("auto") != "auto" ? "KOMVOS_ON_NODE=" + *settings.onNode
-                                                                         : "";
-  if (settings.decisions && !other.empty()) {
-    throw BadInput("environment: " + other + " and KOMVOS_TUNING_CACHE=" + *settings.decisions +
-                   "; only one of them can be followed");
-  }
   return settings;
 }
 
 bool gpuAwareMpi() {
-  const std::optional<bool> wish = readSettings().gpuAwareMpi;
-  return wish.has_value() ? *wish : mpiSaysGpuAware();
+  const std::optional<bool> given = readSettings().gpuAwareMpi;
+  return given.has_value() ? *given : mpiSaysGpuAware();
 }
 
 }  // namespace Komvos

@@ -8,27 +8,28 @@
 namespace Komvos {
 
 /// \par Variables
-/// - KOMVOS_ROUTE: as parseRoute reads it; the default of ExchangeOptions::route
-/// - KOMVOS_PAIRING: by-volume, least-loaded or majority; the default of ExchangeOptions::pairing
-/// - KOMVOS_ON_NODE: messages, shared-memory or auto; the default of ExchangeOptions::onNode
-/// - KOMVOS_TUNING_CACHE: a file of TuningCache; the default of ExchangeOptions::decisions where no route, pairing or
-///   wish for on-node hops is given; not together with KOMVOS_PAIRING, nor with a KOMVOS_ROUTE or KOMVOS_ON_NODE other
-///   than auto
-/// - KOMVOS_MACHINE: as machineByNameOrFile reads it; the default of ExchangeOptions::machine
+/// The defaults of ExchangeOptions; which of two wins, is said there:
+/// - KOMVOS_ROUTE: as parseRoute reads it
+/// - KOMVOS_PAIRING: by-volume, least-loaded or majority
+/// - KOMVOS_ON_NODE: messages, shared-memory or auto
+/// - KOMVOS_TUNING_CACHE: a file of TuningCache
+/// - KOMVOS_MACHINE: as machineByNameOrFile reads it
 /// - KOMVOS_RANKS_PER_NODE: a topology as in NodeTopology::parse, instead of the detected one
+///
+/// For all exchanges:
 /// - KOMVOS_GPU_AWARE_MPI: 0 or 1; whether MPI may be given device pointers. Default: what the MPI library says
 struct Settings {
   std::optional<std::string> route;
   std::optional<std::string> pairing;
-  std::optional<std::string> onNode;
-  std::optional<std::string> decisions;
+  std::optional<std::string> intraNode;
+  std::optional<std::string> tuningCache;
   std::optional<std::string> machine;
   std::optional<std::string> ranksPerNode;
   std::optional<bool> gpuAwareMpi;
 };
 
-/// Reads the environment afresh. \throws BadInput on a variable KOMVOS_... that is not listed above, a value that is
-/// not a legal one, or two that contradict each other.
+/// Reads the environment afresh. \throws BadInput on a variable KOMVOS_... that is not listed above, or a value of
+/// KOMVOS_GPU_AWARE_MPI other than 0 and 1. The other values are checked where they are used.
 Settings readSettings();
 
 /// Whether MPI may be given device pointers: KOMVOS_GPU_AWARE_MPI, else what the MPI library reports.

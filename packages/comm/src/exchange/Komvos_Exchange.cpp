@@ -5,6 +5,7 @@
 #include <complex>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_ExchangePlan.hpp"
 #include "Komvos_GatherKernels.hpp"
 #include "Komvos_MessageEngine.hpp"
 #include "Komvos_NodeMemory.hpp"
@@ -24,6 +25,15 @@ enum class Phase { idle, forward, reverse };
 
 std::string shape(std::size_t rows, std::size_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
+}
+
+/// \throws BadInput if measuring has not decided yet
+IntraNode requireDecided(IntraNode onNode, int rank) {
+  if (onNode == IntraNode::automatic) {
+    throw BadInput("Exchange: IntraNode::automatic stands for a choice, give messages or sharedMemory (rank " +
+                   std::to_string(rank) + ")");
+  }
+  return onNode;
 }
 
 /// One direction of a plan: its schedule, index lists where they are needed, and its messages.
@@ -354,7 +364,7 @@ struct Exchange<Scalar, Device>::State {
 template <class Scalar, class Device>
 Exchange<Scalar, Device>::Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns,
                                    IntraNode onNode)
-    : state_(std::make_unique<State>(comm, std::move(plan), maxColumns, onNode)) {}
+    : state_(std::make_unique<State>(comm, plan, maxColumns, requireDecided(onNode, plan->rank))) {}
 
 template <class Scalar, class Device>
 Exchange<Scalar, Device>::~Exchange() = default;

@@ -6,19 +6,15 @@
 
 #include <memory>
 
-#include "Komvos_ExchangePlan.hpp"
+#include "Komvos_IntraNode.hpp"
 #include "Komvos_KokkosShim.hpp"
 
 namespace Komvos {
 
+struct ExchangePlan;
+
 /// What happens to a target entry when its value arrives.
 enum class Combine { insert, add };
-
-/// How values travel between ranks of one node.
-enum class IntraNode {
-  messages,      ///< MPI messages, as between nodes
-  sharedMemory,  ///< the receiver reads the sender's send buffer, in memory from MPI_Win_allocate_shared
-};
 
 /// Fills ghost entries along one immutable plan, and sums them back. At most one exchange is in flight, in one
 /// direction. Movable, not copyable.
@@ -52,6 +48,7 @@ class Exchange {
   /// Allocates for `maxColumns` columns; more are allocated when they are first used, and then go by messages.
   /// \param comm the communicator the plan was built on
   /// \note Collective on `comm`.
+  /// \throws BadInput if `onNode` is IntraNode::automatic
   Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 1,
            IntraNode onNode = IntraNode::messages);
   /// Completes an exchange that is in flight, as abandonForward() does. The communicator may be freed before.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_ExchangePlan.hpp"
 
 namespace Komvos {
 

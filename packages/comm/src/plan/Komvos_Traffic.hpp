@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "Komvos_ExchangePlan.hpp"
-
 namespace Komvos {
+
+struct ExchangePlan;
 
 /// What one rank sends in one exchange, or a sum or a maximum of that over ranks.
 struct RankTraffic {

@@ -6,6 +6,7 @@
 
 #include "Komvos_CrsRowKernels.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_ExchangePlan.hpp"
 
 namespace Komvos {
 

@@ -9,6 +9,7 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_GatherKernels.hpp"
+#include "Komvos_HaloPlanner.hpp"
 #include "Komvos_PrivateComm.hpp"
 
 namespace Komvos {
@@ -173,7 +174,7 @@ auto NodeAwareImport<LO, GO, Node>::exchange() const -> Exchange<Scalar, device_
   std::shared_ptr<void>& made = state_->exchanges[typeid(Scalar)];
   if (!made) {
     made = std::make_shared<Exchange<Scalar, device_type>>(state_->userComm, state_->halo.plan, state_->halo.columns,
-                                                           state_->halo.onNode);
+                                                           state_->halo.intraNode);
   }
   return *static_cast<Exchange<Scalar, device_type>*>(made.get());
 }

@@ -9,7 +9,8 @@
 #include <memory>
 
 #include "Komvos_Exchange.hpp"
-#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_ExchangeOptions.hpp"
+#include "Komvos_HaloReport.hpp"
 #include "Komvos_TpetraShim.hpp"
 
 namespace Komvos {

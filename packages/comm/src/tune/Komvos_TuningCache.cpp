@@ -9,8 +9,13 @@
 
 #include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_NodeTopology.hpp"
+#include "Komvos_Pattern.hpp"
 #include "Komvos_SystemInfo.hpp"
 
+// How this works. A decision belongs to a HaloKey: makeHaloKey() makes it from all ranks' patterns, the nodes and the
+// machine. load() reads the file on rank 0 and broadcasts its text, so that parse() has the same outcome on all ranks;
+// save() writes beside the file and renames, so that a run that breaks off leaves the old one.
 namespace Komvos {
 
 namespace {
@@ -40,13 +45,33 @@ std::uint64_t fromHex(const std::string& text) {
   return std::stoull(text, nullptr, 16);
 }
 
+HaloKey readKey(const Json& json) {
+  HaloKey key;
+  key.pattern = fromHex(json.at("pattern").get<std::string>());
+  key.topology = fromHex(json.at("topology").get<std::string>());
+  key.topologyText = json.at("topology_text").get<std::string>();
+  key.machine = json.at("machine").get<std::string>();
+  return key;
+}
+
+TuningDecision readDecision(const Json& json) {
+  TuningDecision decision;
+  decision.route = parseRoute(json.at("route").get<std::string>());
+  decision.pairing = parsePairing(json.at("pairing").get<std::string>());
+  decision.intraNode = parseIntraNode(json.at("on_node").get<std::string>());
+  if (decision.route.kind == RouteChoice::Kind::automatic || decision.intraNode == IntraNode::automatic) {
+    throw BadInput("a decision for auto decides nothing");
+  }
+  return decision;
+}
+
 std::string machineOf(MPI_Comm comm) {
   return Impl::broadcast(comm, Impl::processorName() + ", " + Impl::mpiLibraryName());
 }
 
 }  // namespace
 
-HaloKey identify(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topology) {
+HaloKey makeHaloKey(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topology) {
   std::uint64_t hash = mix(pattern.rank, pattern.numOwned);
   for (const Pattern::Send& send : pattern.sends) {
     hash = mix(mix(hash, send.destination), send.local);
@@ -56,27 +81,6 @@ HaloKey identify(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topo
   }
   mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &hash, 1, MPI_UINT64_T, MPI_SUM, comm), "MPI_Allreduce");
   return {hash, topology.fingerprint(), topology.describe(), machineOf(comm)};
-}
-
-std::string toString(IntraNode onNode) { return onNode == IntraNode::sharedMemory ? "shared-memory" : "messages"; }
-
-IntraNode parseIntraNode(const std::string& text) {
-  for (const IntraNode one : {IntraNode::messages, IntraNode::sharedMemory}) {
-    if (text == toString(one)) {
-      return one;
-    }
-  }
-  throw BadInput("'" + text + "' is not one of messages, shared-memory");
-}
-
-OnNodeWish parseOnNodeWish(const std::string& text) {
-  if (text == "auto") {
-    return OnNodeWish::automatic;
-  }
-  if (text != toString(IntraNode::messages) && text != toString(IntraNode::sharedMemory)) {
-    throw BadInput("'" + text + "' is not one of messages, shared-memory, auto");
-  }
-  return parseIntraNode(text);
 }
 
 TuningCache TuningCache::load(MPI_Comm comm, const std::string& file) {
@@ -91,7 +95,7 @@ TuningCache TuningCache::load(MPI_Comm comm, const std::string& file) {
       text.append(block, static_cast<std::size_t>(in.gcount()));
     }
     if (!in.is_open() || in.bad()) {  // bad: a directory opens, and cannot be read
-      error = "cannot read decisions from '" + file + "'";
+      error = "cannot read tuning cache '" + file + "'";
     }
   }
   throwOnAllIfAny(comm, error);
@@ -99,8 +103,8 @@ TuningCache TuningCache::load(MPI_Comm comm, const std::string& file) {
 }
 
 TuningCache TuningCache::parse(const std::string& text, const std::string& name) {
-  TuningCache book;
-  book.name_ = name;
+  TuningCache cache;
+  cache.name_ = name;
   try {
     const Json json = Json::parse(text);
     if (json.at("format") != format || json.at("version") != version) {
@@ -110,25 +114,14 @@ TuningCache TuningCache::parse(const std::string& text, const std::string& name)
       throw BadInput("\"decisions\" is not a list");
     }
     for (const Json& one : json.at("decisions")) {
-      Entry entry;
-      entry.halo.pattern = fromHex(one.at("pattern").get<std::string>());
-      entry.halo.topology = fromHex(one.at("topology").get<std::string>());
-      entry.halo.topologyText = one.at("topology_text").get<std::string>();
-      entry.halo.machine = one.at("machine").get<std::string>();
-      entry.method.route = parseRoute(one.at("route").get<std::string>());
-      if (entry.method.route.kind == RouteChoice::Kind::automatic) {
-        throw BadInput("a decision for route auto decides nothing");
-      }
-      entry.method.pairing = parsePairing(one.at("pairing").get<std::string>());
-      entry.method.onNode = parseIntraNode(one.at("on_node").get<std::string>());
-      book.entries_.push_back(std::move(entry));
+      cache.entries_.push_back({readKey(one), readDecision(one)});
     }
   } catch (const nlohmann::json::exception& error) {
-    throw BadInput("decisions in " + name + ": damaged, or not such a file: " + error.what());
+    throw BadInput("tuning cache " + name + ": damaged, or not such a file: " + error.what());
   } catch (const BadInput& error) {
-    throw BadInput("decisions in " + name + ": " + error.what());
+    throw BadInput("tuning cache " + name + ": " + error.what());
   }
-  return book;
+  return cache;
 }
 
 std::string TuningCache::toText() const {
@@ -138,9 +131,9 @@ std::string TuningCache::toText() const {
                                  {"topology", hex(entry.halo.topology)},
                                  {"topology_text", entry.halo.topologyText},
                                  {"machine", entry.halo.machine},
-                                 {"route", toString(entry.method.route)},
-                                 {"pairing", toString(entry.method.pairing)},
-                                 {"on_node", toString(entry.method.onNode)}});
+                                 {"route", toString(entry.decision.route)},
+                                 {"pairing", toString(entry.decision.pairing)},
+                                 {"on_node", toString(entry.decision.intraNode)}});
   }
   return json.dump(1) + "\n";
 }
@@ -152,17 +145,17 @@ void TuningCache::save(const std::string& file) const {
   out.close();
   if (!out || std::rename(temporary.c_str(), file.c_str()) != 0) {
     std::remove(temporary.c_str());
-    throw Error("cannot write decisions to " + file);
+    throw Error("cannot write tuning cache " + file);
   }
 }
 
-void TuningCache::add(const HaloKey& halo, const TuningDecision& method) {
+void TuningCache::add(const HaloKey& halo, const TuningDecision& decision) {
   const auto same = [&](const Entry& entry) {
     return entry.halo.pattern == halo.pattern && entry.halo.topology == halo.topology &&
            entry.halo.machine == halo.machine;
   };
   entries_.erase(std::remove_if(entries_.begin(), entries_.end(), same), entries_.end());
-  entries_.push_back({halo, method});
+  entries_.push_back({halo, decision});
 }
 
 const TuningDecision& TuningCache::find(const HaloKey& halo) const {
@@ -176,10 +169,10 @@ const TuningDecision& TuningCache::find(const HaloKey& halo) const {
     } else if (entry.halo.machine != halo.machine) {
       reason = "made on another machine: " + entry.halo.machine + "; here: " + halo.machine;
     } else {
-      return entry.method;
+      return entry.decision;
     }
   }
-  throw BadInput("decisions in " + name_ + " do not fit this halo: " + reason);
+  throw BadInput("tuning cache " + name_ + " does not fit this halo: " + reason);
 }
 
 }  // namespace Komvos

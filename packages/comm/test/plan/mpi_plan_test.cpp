@@ -81,7 +81,7 @@ TEST(MpiPlans, OfEveryRouteEqualThePlansBuiltInMemory) {
 }
 
 /// Candidates between which there was a choice.
-long wished(const Komvos::HaloReport& report) {
+long allowed(const Komvos::HaloReport& report) {
   return std::count_if(report.candidates.begin(), report.candidates.end(),
                        [](const Komvos::HaloCandidate& one) { return one.rejectionReason != "not asked for"; });
 }
@@ -96,7 +96,7 @@ TEST(MpiPlans, PlanHaloReportsTheTrafficOfBothRoutes) {
     const auto expected = trafficOf(buildPlans(transport, where.topology, *standard, what.patterns));
     ExchangeOptions options;
     options.topology = std::make_shared<const NodeTopology>(where.topology);
-    options.onNode = Komvos::IntraNode::messages;
+    options.intraNode = Komvos::IntraNode::messages;
     for (const RouteChoice& choice : {RouteChoice::standard, RouteChoice::threeStep, RouteChoice::automatic}) {
       options.route = choice;
       const auto halo = Komvos::planHalo(MPI_COMM_WORLD, what.patterns[rank], options);
@@ -107,7 +107,7 @@ TEST(MpiPlans, PlanHaloReportsTheTrafficOfBothRoutes) {
       const auto chosen = Komvos::reduceTraffic(MPI_COMM_WORLD, trafficOf(*halo.plan));
       EXPECT_EQ(chosen.total.interNodeMessages, halo.report.chosen.total.interNodeMessages);
       EXPECT_EQ(chosen.max.onNodeValues, halo.report.chosen.max.onNodeValues);
-      const bool measured = choice == RouteChoice::automatic && wished(halo.report) > 1;
+      const bool measured = choice == RouteChoice::automatic && allowed(halo.report) > 1;
       EXPECT_EQ(measured, halo.report.standardSeconds > 0) << where.name;
       EXPECT_EQ(measured, halo.report.chosenSeconds > 0) << where.name;
       if (choice != RouteChoice::automatic) {
@@ -180,7 +180,7 @@ TEST(MpiPlanErrors, AMistakeOfOneRankIsTheSameErrorOnAllRanks) {
   }
 }
 
-TEST(MpiPlanErrors, WishesThatDifferBetweenRanksAreRefused) {
+TEST(MpiPlanErrors, OptionsThatDifferBetweenRanksAreRefused) {
   const int rank = worldRank();
   const int size = worldSize();
   if (size == 1) {
@@ -188,13 +188,13 @@ TEST(MpiPlanErrors, WishesThatDifferBetweenRanksAreRefused) {
   }
   const Needs halo = allToAll(size, 2);
   const Pattern mine = KomvosTest::patternsFromNeeds(halo.owner, halo.needs)[rank];
-  const auto planned = [&](const char* wish, RouteChoice route, Pairing pairing, int ppn) {
+  const auto planned = [&](const char* option, RouteChoice route, Pairing pairing, int ppn) {
     ExchangeOptions options;
     options.route = route;
     options.pairing = pairing;
     options.topology = std::make_shared<const NodeTopology>(NodeTopology::uniform(size, ppn));
-    const std::string error = commonError(wish, [&] { Komvos::planHalo(MPI_COMM_WORLD, mine, options); });
-    EXPECT_NE(std::string::npos, error.find(std::string("the ") + wish)) << error;
+    const std::string error = commonError(option, [&] { Komvos::planHalo(MPI_COMM_WORLD, mine, options); });
+    EXPECT_NE(std::string::npos, error.find(std::string("the ") + option)) << error;
   };
   const bool odd = rank == size - 1;
   planned("route", odd ? RouteChoice::standard : RouteChoice::threeStep, Pairing::byVolume, 2);

@@ -40,7 +40,7 @@ inline Komvos::ExchangeOptions optionsFor(const NamedTopology& where, const Komv
   Komvos::ExchangeOptions options;
   options.route = route;
   options.pairing = Komvos::Pairing::byVolume;
-  options.onNode = onNode;
+  options.intraNode = onNode;
   options.topology = std::make_shared<const Komvos::NodeTopology>(where.topology);
   return options;
 }

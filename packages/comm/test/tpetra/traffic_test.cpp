@@ -46,7 +46,7 @@ std::vector<SentMessage> planned(const NodeAwareCrsMatrix<>& matrix, std::size_t
   std::vector<SentMessage> messages;
   if (matrix.importHalo() != nullptr) {
     const auto& plan = matrix.importHalo()->plan();
-    const bool shared = matrix.importHalo()->report().onNode == IntraNode::sharedMemory && columns == 1;
+    const bool shared = matrix.importHalo()->report().intraNode == IntraNode::sharedMemory && columns == 1;
     for (const auto& message : reverse ? plan.receives : plan.sends) {
       if (shared && message.onNode) {
         continue;
@@ -141,7 +141,7 @@ TEST(Traffic, AnApplySendsThePlannedMessagesAndNothingElse) {
         EXPECT_EQ(0, counts.communicators);
         EXPECT_EQ(0, counts.datatypes);
         EXPECT_EQ(0, counts.collectives + counts.gathers);
-        if (nodeAware.importHalo() == nullptr || nodeAware.importHalo()->report().onNode == IntraNode::messages) {
+        if (nodeAware.importHalo() == nullptr || nodeAware.importHalo()->report().intraNode == IntraNode::messages) {
           EXPECT_EQ(0, counts.probes);  // who waits for shared memory probes to let MPI make progress
         }
       }
@@ -272,7 +272,7 @@ TEST(Traffic, TuningAndTheExchangesAfterItShareOneCommunicator) {
   MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
   Komvos::ExchangeOptions open = pairsAlong(size, RouteChoice::standard);
   open.route = RouteChoice::automatic;
-  open.onNode = Komvos::OnNodeWish::automatic;
+  open.intraNode = Komvos::IntraNode::automatic;
   startCounting();
   const Komvos::PlannedHalo halo = Komvos::planHalo(fresh, ring(rank, size), open);
   EXPECT_LE(stopCounting().communicators, 2) << "a duplicate, and the ranks that share memory";

@@ -1,4 +1,4 @@
-// planHalo decides, remembers and refuses: candidates, decisions and their file, wishes and the environment.
+// planHalo decides, remembers and refuses: candidates, the tuning cache and its file, options and the environment.
 #include <gtest/gtest.h>
 #include <mpi.h>
 #include <unistd.h>
@@ -19,9 +19,11 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_Exchange.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_MachineModel.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_SetupTransport.hpp"
 #include "Komvos_TuningCache.hpp"
 #include "support/model_support.hpp"
@@ -107,7 +109,7 @@ ExchangeOptions onPairs() {
 ExchangeOptions onPairs(const RouteChoice& route, IntraNode onNode = IntraNode::messages) {
   ExchangeOptions options = onPairs();
   options.route = route;
-  options.onNode = onNode;
+  options.intraNode = onNode;
   return options;
 }
 
@@ -151,14 +153,14 @@ std::string valueOf(const std::string& text, const std::string& key) {
 TEST(Tuner, ChoosesOneCandidateAndSaysWhyNotTheOthers) {
   for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
     ExchangeOptions options = onPairs();
-    options.onNode = onNode;
+    options.intraNode = onNode;
     const HaloReport report = planDense(options).report;
     const HaloCandidate& chosen = chosenOf(report);
-    EXPECT_EQ(report.onNode, chosen.onNode);
+    EXPECT_EQ(report.intraNode, chosen.intraNode);
     EXPECT_EQ(report.chosen.total.interNodeMessages, chosen.traffic.total.interNodeMessages);
     EXPECT_EQ(report.chosenSeconds, chosen.measuredSeconds);
     EXPECT_EQ(RouteChoice::standard, report.candidates.front().route);
-    EXPECT_EQ(IntraNode::messages, report.candidates.front().onNode);
+    EXPECT_EQ(IntraNode::messages, report.candidates.front().intraNode);
     EXPECT_EQ(report.standardSeconds, report.candidates.front().measuredSeconds);
     for (const HaloCandidate& one : report.candidates) {
       EXPECT_EQ(0, one.modelledSeconds) << "there is no model";
@@ -178,7 +180,7 @@ TEST(Tuner, IsTheDefaultAndTriesEveryRouteThatMayHelp) {
   chosenOf(report);
   const auto considers = [&](const RouteChoice& route, IntraNode onNode) {
     return std::any_of(report.candidates.begin(), report.candidates.end(),
-                       [&](const HaloCandidate& one) { return one.route == route && one.onNode == onNode; });
+                       [&](const HaloCandidate& one) { return one.route == route && one.intraNode == onNode; });
   };
   const int size = worldSize();
   EXPECT_TRUE(considers(RouteChoice::standard, IntraNode::messages));
@@ -191,7 +193,7 @@ TEST(Tuner, IsTheDefaultAndTriesEveryRouteThatMayHelp) {
   EXPECT_EQ(size > 1 && (size > 2 || canShareMemory()), measuredAny(report));
 }
 
-TEST(Tuner, TakesARouteAndAWayThatAreAskedFor) {
+TEST(Tuner, TakesTheRouteAndTheIntraNodeCommunicationThatAreAskedFor) {
   for (const RouteChoice& route : routesFor(worldSize())) {
     for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
       SCOPED_TRACE(toString(route) + ", " + toString(onNode));
@@ -201,8 +203,8 @@ TEST(Tuner, TakesARouteAndAWayThatAreAskedFor) {
       EXPECT_EQ(halo.plan->route, halo.report.route);
       EXPECT_EQ(route, chosenOf(halo.report).route);
       const bool shared = onNode == IntraNode::sharedMemory && canShareMemory() && worldSize() > 1;
-      EXPECT_EQ(shared ? IntraNode::sharedMemory : IntraNode::messages, halo.onNode);
-      EXPECT_EQ(halo.onNode, halo.report.onNode);
+      EXPECT_EQ(shared ? IntraNode::sharedMemory : IntraNode::messages, halo.intraNode);
+      EXPECT_EQ(halo.intraNode, halo.report.intraNode);
       EXPECT_FALSE(measuredAny(halo.report));
     }
   }
@@ -265,7 +267,7 @@ TEST(Tuner, ModelsAnExchangeAsIfItKnewTheMessagesOfAllRanks) {
         options.topology = share(where.topology);
         options.sockets = share(sockets);
         options.route = route;
-        options.onNode = IntraNode::messages;
+        options.intraNode = IntraNode::messages;
         options.machine = std::make_shared<const Komvos::MachineModel>(Komvos::blueWaters());
         const HaloReport report = Komvos::planHalo(MPI_COMM_WORLD, patterns[worldRank()], options).report;
         EXPECT_DOUBLE_EQ(modelledByAllRanks(*options.machine, route, where.topology, sockets, patterns),
@@ -280,7 +282,7 @@ TEST(Tuner, NeverMeasuresOrTakesWhatTheModelCallsHopeless) {
   const int ranksPerNode = (worldSize() + 1) / 2;
   ExchangeOptions options;
   options.topology = share(NodeTopology::uniform(worldSize(), ranksPerNode));
-  options.onNode = IntraNode::messages;
+  options.intraNode = IntraNode::messages;
   Komvos::MachineModel machine = Komvos::blueWaters();
   for (Komvos::OnNodeModel::Parameters& onNode : machine.onNode.parameters) {
     onNode.rate /= 10;  // whatever takes hops on the node is slow
@@ -322,7 +324,7 @@ TEST(Tuner, JudgesSharedMemoryByWhatCrossesTheNetwork) {
   const HaloReport report = Komvos::planHalo(MPI_COMM_WORLD, patterns[worldRank()], options).report;
   int shared = 0;
   for (const HaloCandidate& one : report.candidates) {
-    if (one.onNode == IntraNode::sharedMemory) {
+    if (one.intraNode == IntraNode::sharedMemory) {
       ++shared;
       EXPECT_DOUBLE_EQ(modelledByAllRanks(free, one.route, *options.topology, *options.topology, patterns),
                        one.modelledSeconds);
@@ -337,17 +339,17 @@ TEST(Tuner, JudgesSharedMemoryByWhatCrossesTheNetwork) {
 
 // --- decisions -------------------------------------------------------------------------------------------------------
 
-TuningCache bookOf(ExchangeOptions options) {
+TuningCache cacheOf(ExchangeOptions options) {
   options.record = std::make_shared<TuningCache>();
   planDense(options);
   return *options.record;
 }
 
-std::shared_ptr<const TuningCache> reread(const TuningCache& book) {
-  return std::make_shared<const TuningCache>(TuningCache::parse(book.toText(), "the book"));
+std::shared_ptr<const TuningCache> reread(const TuningCache& cache) {
+  return std::make_shared<const TuningCache>(TuningCache::parse(cache.toText(), "the file"));
 }
 
-TEST(Decisions, AHaloIsPlannedAsItWasDecidedAndNothingIsMeasured) {
+TEST(TuningCache, AHaloIsPlannedAsItWasDecidedAndNothingIsMeasured) {
   std::vector<ExchangeOptions> all{onPairs()};
   for (const RouteChoice& route : routesFor(worldSize())) {
     all.push_back(onPairs(route));
@@ -359,12 +361,12 @@ TEST(Decisions, AHaloIsPlannedAsItWasDecidedAndNothingIsMeasured) {
     const PlannedHalo first = planDense(options);
     EXPECT_EQ(1u, options.record->size());
     ExchangeOptions again = onPairs();
-    again.decisions = reread(*options.record);
+    again.tuningCache = reread(*options.record);
     const PlannedHalo second = planDense(again);
-    SCOPED_TRACE(first.report.route + ", " + toString(first.onNode));
+    SCOPED_TRACE(first.report.route + ", " + toString(first.intraNode));
     EXPECT_EQ(describe(*first.plan), describe(*second.plan));
     EXPECT_EQ(first.report.route, second.report.route);
-    EXPECT_EQ(first.onNode, second.onNode);
+    EXPECT_EQ(first.intraNode, second.intraNode);
     EXPECT_EQ(first.report.pairing, second.report.pairing);
     EXPECT_EQ(options.pairing.value_or(Pairing::byVolume), second.report.pairing);
     EXPECT_EQ(chosenOf(first.report).route, chosenOf(second.report).route);
@@ -373,7 +375,7 @@ TEST(Decisions, AHaloIsPlannedAsItWasDecidedAndNothingIsMeasured) {
   }
 }
 
-TEST(Decisions, ForOneHaloTheLastCountsAndHalosDoNotMix) {
+TEST(TuningCache, ForOneHaloTheLastCountsAndHalosDoNotMix) {
   ExchangeOptions options = onPairs(RouteChoice::twoStep);
   options.record = std::make_shared<TuningCache>();
   planDense(options);
@@ -384,14 +386,14 @@ TEST(Decisions, ForOneHaloTheLastCountsAndHalosDoNotMix) {
   Komvos::planHalo(MPI_COMM_WORLD, denseHalo(5), options);
   EXPECT_EQ(2u, options.record->size());
   ExchangeOptions again = onPairs();
-  again.decisions = reread(*options.record);
+  again.tuningCache = reread(*options.record);
   EXPECT_EQ("three-step", planDense(again).report.route);
   EXPECT_EQ("standard", Komvos::planHalo(MPI_COMM_WORLD, denseHalo(5), again).report.route);
 }
 
-TEST(Decisions, MayBeRecordedOnOneRankOnly) {
+TEST(TuningCache, MayBeRecordedOnOneRankOnly) {
   ExchangeOptions options = onPairs(RouteChoice::twoStep);
-  const std::string everywhere = bookOf(options).toText();
+  const std::string everywhere = cacheOf(options).toText();
   if (worldRank() == worldSize() - 1) {
     options.record = std::make_shared<TuningCache>();
   }
@@ -399,12 +401,12 @@ TEST(Decisions, MayBeRecordedOnOneRankOnly) {
   EXPECT_EQ(everywhere, options.record ? options.record->toText() : everywhere);
 }
 
-TEST(Decisions, ForAnotherPatternTopologyOrMachineAreRefusedWithTheReason) {
-  const TuningCache book = bookOf(onPairs(RouteChoice::threeStep));
+TEST(TuningCache, ForAnotherPatternTopologyOrMachineAreRefusedWithTheReason) {
+  const TuningCache cache = cacheOf(onPairs(RouteChoice::threeStep));
   ExchangeOptions options = onPairs();
-  options.decisions = reread(book);
+  options.tuningCache = reread(cache);
   const std::string pattern = commonError("pattern", [&] { Komvos::planHalo(MPI_COMM_WORLD, denseHalo(3), options); });
-  EXPECT_EQ("decisions in the book do not fit this halo: none of its 1 decisions is for this pattern", pattern);
+  EXPECT_EQ("tuning cache the file does not fit this halo: none of its 1 decisions is for this pattern", pattern);
 
   if (worldSize() > 1) {
     options.topology = share(NodeTopology::uniform(worldSize(), 1));
@@ -414,20 +416,20 @@ TEST(Decisions, ForAnotherPatternTopologyOrMachineAreRefusedWithTheReason) {
     options.topology = onPairs().topology;
   }
 
-  std::string text = book.toText();
+  std::string text = cache.toText();
   const std::string here = valueOf(text, "machine");
   replace(text, here, "a computer of 1950, with valves");
-  options.decisions = std::make_shared<const TuningCache>(TuningCache::parse(text, "the book"));
+  options.tuningCache = std::make_shared<const TuningCache>(TuningCache::parse(text, "the file"));
   const std::string machine = commonError("machine", [&] { planDense(options); });
   EXPECT_EQ(
-      "decisions in the book do not fit this halo: made on another machine: a computer of 1950, with valves; "
+      "tuning cache the file does not fit this halo: made on another machine: a computer of 1950, with valves; "
       "here: " +
           here,
       machine);
 }
 
-TEST(Decisions, AMachineHasAProcessorAndAnMpiLibrary) {
-  const std::string machine = valueOf(bookOf(onPairs(RouteChoice::standard)).toText(), "machine");
+TEST(TuningCache, AMachineHasAProcessorAndAnMpiLibrary) {
+  const std::string machine = valueOf(cacheOf(onPairs(RouteChoice::standard)).toText(), "machine");
   char library[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   MPI_Get_library_version(library, &length);
@@ -437,26 +439,26 @@ TEST(Decisions, AMachineHasAProcessorAndAnMpiLibrary) {
   EXPECT_EQ(textOfRankZero(machine), machine);
 }
 
-/// A book with a decision of every kind.
-TuningCache fullBook() {
-  TuningCache book;
+/// A cache with a decision of every kind.
+TuningCache fullCache() {
+  TuningCache cache;
   HaloKey halo{1, 0xfedcba9876543210u, "6 ranks on 3 nodes (2 each)", "a \"fast\" processor, an MPI\n\\"};
   for (const RouteChoice& route : routesFor(6)) {
     for (const Pairing pairing : allPairings()) {
       for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
         halo.pattern = halo.pattern * 0x9e3779b97f4a7c15u + 1;
-        book.add(halo, {route, pairing, onNode});
+        cache.add(halo, {route, pairing, onNode});
       }
     }
   }
-  return book;
+  return cache;
 }
 
-TEST(Decisions, TextReadsBackExactly) {
-  const TuningCache book = fullBook();
-  const TuningCache read = TuningCache::parse(book.toText(), "text");
-  EXPECT_EQ(book.size(), read.size());
-  EXPECT_EQ(book.toText(), read.toText());
+TEST(TuningCache, TextReadsBackExactly) {
+  const TuningCache cache = fullCache();
+  const TuningCache read = TuningCache::parse(cache.toText(), "text");
+  EXPECT_EQ(cache.size(), read.size());
+  EXPECT_EQ(cache.toText(), read.toText());
   HaloKey halo{1, 0xfedcba9876543210u, "not compared", "a \"fast\" processor, an MPI\n\\"};
   for (const RouteChoice& route : routesFor(6)) {
     for (const Pairing pairing : allPairings()) {
@@ -465,19 +467,19 @@ TEST(Decisions, TextReadsBackExactly) {
         const TuningDecision& found = read.find(halo);
         EXPECT_EQ(route, found.route);
         EXPECT_EQ(pairing, found.pairing);
-        EXPECT_EQ(onNode, found.onNode);
+        EXPECT_EQ(onNode, found.intraNode);
       }
     }
   }
   EXPECT_EQ(0u, TuningCache::parse(TuningCache().toText(), "text").size());
 }
 
-/// A book with one decision, and what may happen to its file.
-std::string smallBook() {
-  TuningCache book;
-  book.add({0x0123456789abcdefu, 0xfedcba9876543210u, "4 ranks", "machine"},
-           {RouteChoice::threeStep, Pairing::byVolume, IntraNode::messages});
-  return book.toText();
+/// A cache with one decision, and what may happen to its file.
+std::string smallCache() {
+  TuningCache cache;
+  cache.add({0x0123456789abcdefu, 0xfedcba9876543210u, "4 ranks", "machine"},
+            {RouteChoice::threeStep, Pairing::byVolume, IntraNode::messages});
+  return cache.toText();
 }
 
 struct Damage {
@@ -499,6 +501,7 @@ std::vector<Damage> damages() {
       {"\"fedcba9876543210\"", "12", "damaged"},
       {"by-volume", "by-weight", "by-weight"},
       {"\"messages\"", "\"pigeons\"", "pigeons"},
+      {"\"messages\"", "\"auto\"", "decides nothing"},
       {"\"messages\"", "null", "damaged"},
       {"\"pattern\"", "\"patern\"", "pattern"},
       {"\"topology\"", "\"topologie\"", "topology"},
@@ -510,13 +513,13 @@ std::vector<Damage> damages() {
   };
 }
 
-TEST(DecisionFile, IsReadByAllRanks) {
+TEST(TuningCacheFile, IsReadByAllRanks) {
   const SharedFolder folder;
-  const std::string file = folder.write("decisions.json", fullBook().toText());
-  EXPECT_EQ(fullBook().toText(), TuningCache::load(MPI_COMM_WORLD, file).toText());
+  const std::string file = folder.write("decisions.json", fullCache().toText());
+  EXPECT_EQ(fullCache().toText(), TuningCache::load(MPI_COMM_WORLD, file).toText());
 }
 
-TEST(DecisionFile, DamageIsNamedWithTheFileOnAllRanks) {
+TEST(TuningCacheFile, DamageIsNamedWithTheFileOnAllRanks) {
   const SharedFolder folder;
   std::vector<std::pair<std::string, std::string>> cases{
       {"", "damaged"},
@@ -524,14 +527,14 @@ TEST(DecisionFile, DamageIsNamedWithTheFileOnAllRanks) {
       {"[]", "damaged"},
       {"null", "damaged"},
       {"{}", "format"},
-      {smallBook() + "}", "damaged"},
+      {smallCache() + "}", "damaged"},
       {R"({"format": "komvos-tuning-cache", "version": 1, "decisions": null})", "list"},
       {R"({"format": "komvos-tuning-cache", "version": 1, "decisions": {}})", "list"},
       {R"({"format": "komvos-tuning-cache", "version": 1, "decisions": [7]})", "damaged"},
       {std::string("\0\0\0", 3), "damaged"},
   };
   for (const Damage& damage : damages()) {
-    std::string text = smallBook();
+    std::string text = smallCache();
     replace(text, damage.from, damage.to);
     cases.emplace_back(text, damage.words);
   }
@@ -539,13 +542,13 @@ TEST(DecisionFile, DamageIsNamedWithTheFileOnAllRanks) {
   for (const auto& [text, words] : cases) {
     const std::string file = folder.write("damaged" + std::to_string(++number), text);
     const std::string error = commonError(text, [&] { TuningCache::load(MPI_COMM_WORLD, file); });
-    EXPECT_NE(std::string::npos, error.find("decisions in " + file + ": ")) << text << "\n" << error;
+    EXPECT_NE(std::string::npos, error.find("tuning cache " + file + ": ")) << text << "\n" << error;
     EXPECT_NE(std::string::npos, error.find(words)) << text << "\n" << error;
   }
 }
 
-TEST(DecisionFile, BrokenOffAnywhereIsRefused) {
-  const std::string whole = smallBook();
+TEST(TuningCacheFile, BrokenOffAnywhereIsRefused) {
+  const std::string whole = smallCache();
   ASSERT_EQ("}\n", whole.substr(whole.size() - 2));
   for (std::size_t length = 0; length + 1 < whole.size(); ++length) {
     EXPECT_THROW(TuningCache::parse(whole.substr(0, length), "text"), BadInput) << length << " characters";
@@ -556,15 +559,15 @@ TEST(DecisionFile, BrokenOffAnywhereIsRefused) {
   EXPECT_NE(std::string::npos, error.find(half)) << error;
 }
 
-TEST(DecisionFile, ThatCannotBeReadIsNamedOnAllRanks) {
+TEST(TuningCacheFile, ThatCannotBeReadIsNamedOnAllRanks) {
   const SharedFolder folder;
   for (const std::string& path : {folder.path("none"), folder.path("none/at all"), folder.path(""), std::string()}) {
     const std::string error = commonError(path, [&] { TuningCache::load(MPI_COMM_WORLD, path); });
-    EXPECT_EQ("cannot read decisions from '" + path + "'", error);
+    EXPECT_EQ("cannot read tuning cache '" + path + "'", error);
   }
 }
 
-TEST(DecisionFile, IsReplacedAsAWholeOrNotAtAll) {
+TEST(TuningCacheFile, IsReplacedAsAWholeOrNotAtAll) {
   if (worldRank() != 0) {
     GTEST_SKIP() << "one rank saves";
   }
@@ -574,19 +577,19 @@ TEST(DecisionFile, IsReplacedAsAWholeOrNotAtAll) {
   const auto files = [&] { return std::distance(fs::directory_iterator(folder), fs::directory_iterator()); };
   const std::string file = (folder / "decisions.json").string();
   std::ofstream(file) << "old";
-  fullBook().save(file);
-  EXPECT_EQ(fullBook().toText(), contentOf(file));
+  fullCache().save(file);
+  EXPECT_EQ(fullCache().toText(), contentOf(file));
   EXPECT_EQ(1, files());
 
   // There is room for this name, and none for a longer one beside it.
   const std::string longName = (folder / std::string(255, 'x')).string();
   std::ofstream(longName) << "old";
-  EXPECT_THROW(fullBook().save(longName), Komvos::Error);
+  EXPECT_THROW(fullCache().save(longName), Komvos::Error);
   EXPECT_EQ("old", contentOf(longName));
   fs::create_directory(folder / "taken");
   for (const std::string& name : {(folder / "taken").string(), (folder / "none" / "decisions.json").string()}) {
     try {
-      fullBook().save(name);
+      fullCache().save(name);
       ADD_FAILURE() << name;
     } catch (const Komvos::Error& error) {
       EXPECT_NE(std::string::npos, std::string(error.what()).find(name)) << error.what();
@@ -596,9 +599,9 @@ TEST(DecisionFile, IsReplacedAsAWholeOrNotAtAll) {
   fs::remove_all(folder);
 }
 
-// --- wishes that differ ----------------------------------------------------------------------------------------------
+// --- options that differ ---------------------------------------------------------------------------------------------
 
-TEST(TunerErrors, WishesThatDifferBetweenRanksAreRefusedOnAll) {
+TEST(TunerErrors, OptionsThatDifferBetweenRanksAreRefusedOnAll) {
   if (worldSize() == 1) {
     GTEST_SKIP() << "one rank has nobody to disagree with";
   }
@@ -609,21 +612,26 @@ TEST(TunerErrors, WishesThatDifferBetweenRanksAreRefusedOnAll) {
   const auto differs = [&](const ExchangeOptions& options, const std::string& what) {
     refused(options, "the " + what + " of a halo must be the same on all ranks, and is not");
   };
-  const auto book = reread(bookOf(onPairs(RouteChoice::standard)));
-  const auto otherBook = reread(bookOf(onPairs(RouteChoice::twoStep)));
+  const auto cache = reread(cacheOf(onPairs(RouteChoice::standard)));
+  const auto otherCache = reread(cacheOf(onPairs(RouteChoice::twoStep)));
 
   ExchangeOptions options = onPairs();
-  options.onNode = odd ? IntraNode::messages : IntraNode::sharedMemory;
-  differs(options, "way of on-node hops");
-  options.onNode = odd ? Komvos::OnNodeWish::automatic : IntraNode::messages;
-  differs(options, "way of on-node hops");
+  options.intraNode = odd ? IntraNode::messages : IntraNode::sharedMemory;
+  differs(options, "intra-node communication");
+  options.intraNode = odd ? Komvos::IntraNode::automatic : IntraNode::messages;
+  differs(options, "intra-node communication");
   options = onPairs(Komvos::parseRoute(odd ? "split:3" : "split:4"));
   differs(options, "route");
   options = onPairs();
-  options.decisions = odd ? book : nullptr;
-  differs(options, "set of saved decisions");
-  options.decisions = odd ? book : otherBook;
-  differs(options, "set of saved decisions");
+  options.tuningCache = odd ? cache : nullptr;
+  differs(options, "tuning cache");
+  options.tuningCache = odd ? cache : otherCache;
+  differs(options, "tuning cache");
+  options.tuningCache = cache;
+  options.pairing = odd ? std::optional(Pairing::byVolume) : std::nullopt;  // the default, but the cache is ignored
+  differs(options, "tuning cache");
+  options.route = odd ? std::optional(RouteChoice::standard) : std::nullopt;
+  differs(options, "route");
   options = onPairs();
   options.machine = odd ? std::make_shared<const Komvos::MachineModel>(Komvos::blueWaters()) : nullptr;
   differs(options, "machine model");
@@ -636,35 +644,6 @@ TEST(TunerErrors, WishesThatDifferBetweenRanksAreRefusedOnAll) {
   differs(options, "socket topology");
   options.topology = nullptr;
   refused(options, "a socket topology is given on some ranks only");
-}
-
-TEST(TunerErrors, AWishAndDecisionsContradictEachOther) {
-  ExchangeOptions options = onPairs(RouteChoice::twoStep);
-  options.decisions = reread(bookOf(onPairs(RouteChoice::standard)));
-  const std::string error = commonError("both", [&] { planDense(options); });
-  EXPECT_EQ("options of a halo: route two-step and decisions in " + options.decisions->name() +
-                "; only one of them can be followed",
-            error);
-  options.route = RouteChoice::automatic;
-  options.pairing = Pairing::majority;
-  EXPECT_EQ("options of a halo: pairing majority and decisions in " + options.decisions->name() +
-                "; only one of them can be followed",
-            commonError("both", [&] { planDense(options); }));
-  options.pairing = {};
-  options.onNode = IntraNode::sharedMemory;
-  EXPECT_EQ("options of a halo: on-node hops by shared-memory and decisions in " + options.decisions->name() +
-                "; only one of them can be followed",
-            commonError("both", [&] { planDense(options); }));
-
-  const Variable decisions("KOMVOS_TUNING_CACHE", "some.json");
-  const std::vector<std::pair<std::string, std::string>> others{
-      {"KOMVOS_ROUTE", "split"}, {"KOMVOS_PAIRING", "majority"}, {"KOMVOS_ON_NODE", "messages"}};
-  for (const auto& [name, value] : others) {
-    const Variable other(name, value);
-    EXPECT_EQ(
-        "environment: " + name + "=" + value + " and KOMVOS_TUNING_CACHE=some.json; only one of them can be followed",
-        commonError("both", [&] { planDense(onPairs()); }));
-  }
 }
 
 /// Only rank 0 sends, and off its node: the others cannot see by themselves that the model lacks what it needs.
@@ -684,20 +663,33 @@ TEST(TunerErrors, AMachineThatKnowsOneNodeOnlyIsRefusedOnAllRanks) {
   EXPECT_NE(std::string::npos, error.find("machine 'blue-waters' was calibrated on one node")) << error;
 }
 
+TEST(TunerErrors, AnExchangeIsNotMadeWithIntraNodeAutomatic) {
+  const PlannedHalo halo = planDense(onPairs(RouteChoice::standard));
+  try {
+    const Komvos::Exchange<double, Tpetra::Details::DefaultTypes::node_type::device_type> exchange(
+        MPI_COMM_WORLD, halo.plan, 1, IntraNode::automatic);
+    ADD_FAILURE() << "no error";
+  } catch (const BadInput& error) {
+    EXPECT_EQ("Exchange: IntraNode::automatic stands for a choice, give messages or sharedMemory (rank " +
+                  std::to_string(worldRank()) + ")",
+              std::string(error.what()));
+  }
+}
+
 // --- environment -----------------------------------------------------------------------------------------------------
 
 TEST(TunerEnvironment, SaysByWhatOnTheNode) {
   const int size = worldSize();
   ExchangeOptions options = onPairs(RouteChoice::standard);
-  options.onNode = {};
+  options.intraNode = {};
   for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
     const Variable variable("KOMVOS_ON_NODE", toString(onNode));
     const PlannedHalo halo = planDense(options);
-    EXPECT_EQ(size > 1 && canShareMemory() ? onNode : IntraNode::messages, halo.onNode);
+    EXPECT_EQ(size > 1 && canShareMemory() ? onNode : IntraNode::messages, halo.intraNode);
     EXPECT_FALSE(measuredAny(halo.report));
-    EXPECT_EQ(IntraNode::messages, planDense(onPairs(RouteChoice::standard)).onNode) << "an option wins";
+    EXPECT_EQ(IntraNode::messages, planDense(onPairs(RouteChoice::standard)).intraNode) << "an option wins";
     ExchangeOptions either = options;
-    either.onNode = Komvos::OnNodeWish::automatic;
+    either.intraNode = Komvos::IntraNode::automatic;
     EXPECT_EQ(size > 1 && canShareMemory(), measuredAny(planDense(either).report)) << "automatic is an option too";
   }
   {
@@ -725,30 +717,108 @@ TEST(TunerEnvironment, NamesAMachine) {
   }
 }
 
-TEST(TunerEnvironment, NamesAFileOfDecisions) {
+/// Whether there is more than one candidate of any route, by any carrier.
+bool hasChoice() { return worldSize() > 2 || (worldSize() > 1 && canShareMemory()); }
+
+TEST(TunerPrecedence, ATuningCacheIsIgnoredWhereAnOptionSaysHowTheHaloIsExchanged) {
+  const auto twoStep = reread(cacheOf(onPairs(RouteChoice::twoStep)));
+  ExchangeOptions options = onPairs();
+  options.tuningCache = twoStep;
+  EXPECT_EQ("two-step", planDense(options).report.route);
+  EXPECT_FALSE(measuredAny(planDense(options).report));
+
+  options.route = RouteChoice::standard;
+  EXPECT_EQ("standard", planDense(options).report.route);
+  EXPECT_EQ("standard", Komvos::planHalo(MPI_COMM_WORLD, denseHalo(3), options).report.route) << "not consulted";
+  options.route = RouteChoice::automatic;
+  EXPECT_EQ(hasChoice(), measuredAny(planDense(options).report)) << "automatic is an option too";
+  options.route = {};
+  options.pairing = Pairing::majority;
+  EXPECT_EQ(hasChoice(), measuredAny(planDense(options).report));
+  EXPECT_EQ(Pairing::majority, planDense(options).report.pairing);
+  options.pairing = {};
+  options.intraNode = IntraNode::messages;
+  EXPECT_EQ(worldSize() > 2, measuredAny(planDense(options).report));
+}
+
+TEST(TunerPrecedence, ATuningCacheGivenAsOptionWinsOverTheEnvironment) {
   const SharedFolder folder;
-  const std::string file = folder.write("decisions.json", bookOf(onPairs(RouteChoice::twoStep)).toText());
-  const auto otherBook = reread(bookOf(onPairs(RouteChoice::threeStep)));
+  ExchangeOptions options = onPairs();
+  options.tuningCache = reread(cacheOf(onPairs(RouteChoice::twoStep)));
+  const std::vector<std::pair<std::string, std::string>> variables{{"KOMVOS_ROUTE", "standard"},
+                                                                   {"KOMVOS_PAIRING", "majority"},
+                                                                   {"KOMVOS_ON_NODE", "shared-memory"},
+                                                                   {"KOMVOS_TUNING_CACHE", folder.path("none")}};
+  for (const auto& [name, value] : variables) {
+    const Variable variable(name, value);
+    const HaloReport report = planDense(options).report;
+    EXPECT_EQ("two-step", report.route) << name;
+    EXPECT_EQ(Pairing::byVolume, report.pairing) << name;
+    EXPECT_EQ(IntraNode::messages, report.intraNode) << name;
+    EXPECT_FALSE(measuredAny(report)) << name;
+  }
+}
+
+TEST(TunerEnvironment, NamesATuningCache) {
+  const SharedFolder folder;
+  const std::string file = folder.write("decisions.json", cacheOf(onPairs(RouteChoice::twoStep)).toText());
   {
     const Variable variable("KOMVOS_TUNING_CACHE", file);
+    const Variable route("KOMVOS_ROUTE", "auto");
+    const Variable intraNode("KOMVOS_ON_NODE", "auto");
     const HaloReport report = planDense(onPairs()).report;
     EXPECT_EQ("two-step", report.route);
     EXPECT_FALSE(measuredAny(report));
     const std::string error =
         commonError("pattern", [&] { Komvos::planHalo(MPI_COMM_WORLD, denseHalo(3), onPairs()); });
     EXPECT_NE(std::string::npos, error.find(file)) << error;
-    ExchangeOptions options = onPairs();
-    options.decisions = otherBook;
-    EXPECT_EQ("three-step", planDense(options).report.route) << "an option wins";
-    EXPECT_EQ("standard", planDense(onPairs(RouteChoice::standard)).report.route) << "an option wins";
-    options = onPairs();
-    options.pairing = Pairing::majority;
-    const bool choice = worldSize() > 2 || (worldSize() > 1 && canShareMemory());
-    EXPECT_EQ(choice, measuredAny(planDense(options).report)) << "an option wins";
   }
   const Variable variable("KOMVOS_TUNING_CACHE", folder.path("none"));
   const std::string error = commonError("no file", [&] { planDense(onPairs()); });
-  EXPECT_EQ("cannot read decisions from '" + folder.path("none") + "'", error);
+  EXPECT_EQ("cannot read tuning cache '" + folder.path("none") + "'", error);
+}
+
+TEST(TunerPrecedence, ATuningCacheInTheEnvironmentIsIgnoredWhereAnythingElseIsGiven) {
+  const SharedFolder folder;
+  const Variable file("KOMVOS_TUNING_CACHE", folder.path("none"));
+  EXPECT_EQ("standard", planDense(onPairs(RouteChoice::standard)).report.route);
+  ExchangeOptions options = onPairs();
+  options.pairing = Pairing::majority;
+  EXPECT_EQ(hasChoice(), measuredAny(planDense(options).report));
+  options = onPairs();
+  options.route = RouteChoice::automatic;
+  EXPECT_EQ(hasChoice(), measuredAny(planDense(options).report));
+  {
+    const Variable route("KOMVOS_ROUTE", "two-step");
+    EXPECT_EQ("two-step", planDense(onPairs()).report.route);
+  }
+  {
+    const Variable pairing("KOMVOS_PAIRING", "majority");
+    EXPECT_EQ(Pairing::majority, planDense(onPairs()).report.pairing);
+  }
+  const Variable intraNode("KOMVOS_ON_NODE", "messages");
+  EXPECT_EQ(IntraNode::messages, planDense(onPairs()).report.intraNode);
+}
+
+TEST(TunerPrecedence, ResolvedOptionsResolveToThemselvesWhateverTheEnvironmentSays) {
+  const SharedFolder folder;
+  const auto comm = Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD);
+  ExchangeOptions cached = onPairs();
+  cached.tuningCache = reread(cacheOf(onPairs(RouteChoice::twoStep)));
+  for (const ExchangeOptions& options : {ExchangeOptions(), onPairs(RouteChoice::split), cached}) {
+    const auto once = Komvos::Impl::resolveOptions(*comm, options);
+    const Variable route("KOMVOS_ROUTE", "axis");
+    const Variable pairing("KOMVOS_PAIRING", "majority");
+    const Variable intraNode("KOMVOS_ON_NODE", "shared-memory");
+    const Variable nodes("KOMVOS_RANKS_PER_NODE", "1");
+    const auto twice = Komvos::Impl::resolveOptions(*comm, once.toOptions());
+    EXPECT_EQ(once.route, twice.route);
+    EXPECT_EQ(once.pairing, twice.pairing);
+    EXPECT_EQ(once.intraNode, twice.intraNode);
+    EXPECT_EQ(once.topology.nodes, twice.topology.nodes);
+    EXPECT_EQ(once.topology.sockets, twice.topology.sockets);
+    EXPECT_EQ(once.tuningCache, twice.tuningCache);
+  }
 }
 
 TEST(TunerEnvironment, ThatDiffersBetweenRanksIsRefusedOnAll) {
@@ -756,12 +826,12 @@ TEST(TunerEnvironment, ThatDiffersBetweenRanksIsRefusedOnAll) {
     GTEST_SKIP() << "one rank has nobody to disagree with";
   }
   const SharedFolder folder;
-  const std::string file = folder.write("decisions.json", smallBook());
+  const std::string file = folder.write("decisions.json", smallCache());
   const std::vector<std::array<std::string, 3>> cases{
       {"KOMVOS_MACHINE", "blue-waters", "KOMVOS_MACHINE is set on some ranks only"},
-      {"KOMVOS_TUNING_CACHE", file,
-       "KOMVOS_TUNING_CACHE is set, and route, pairing and on-node hops are open on some ranks only"},
-      {"KOMVOS_ON_NODE", "messages", "the way of on-node hops of a halo must be the same on all ranks, and is not"}};
+      {"KOMVOS_TUNING_CACHE", file, "KOMVOS_TUNING_CACHE is to be consulted on some ranks only"},
+      {"KOMVOS_ON_NODE", "messages",
+       "the intra-node communication of a halo must be the same on all ranks, and is not"}};
   for (const auto& [name, value, text] : cases) {
     std::unique_ptr<Variable> variable;
     if (worldRank() == worldSize() - 1) {

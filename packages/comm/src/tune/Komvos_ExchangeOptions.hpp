@@ -1,0 +1,47 @@
+/// \file Komvos_ExchangeOptions.hpp
+/// What a caller may say about a halo, and what applies where nothing is said.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "Komvos_IntraNode.hpp"
+#include "Komvos_Pairing.hpp"
+#include "Komvos_RouteChoice.hpp"
+
+namespace Komvos {
+
+class NodeTopology;
+struct MachineModel;
+class TuningCache;
+
+/// Options of a halo; all of them may stay as they are.
+///
+/// \par Precedence
+/// Each field by itself: the option given here, else the environment variable (Komvos_Settings.hpp), else the default.
+/// `automatic` is a value like any other: given here, it wins over the environment.
+///
+/// A tuning cache says how a halo is exchanged, without measuring. So it is consulted only where nobody else says it:
+/// - `tuningCache`, if `route`, `pairing` and `intraNode` are empty; it wins over the environment.
+/// - the file in KOMVOS_TUNING_CACHE, if `tuningCache` is empty as well, KOMVOS_PAIRING is not set, and KOMVOS_ROUTE
+///   and KOMVOS_ON_NODE are not set or "auto".
+///
+/// Otherwise it is ignored. A cache that is consulted must have a decision for this halo.
+///
+/// What results must be the same on all ranks, `record` excepted.
+struct ExchangeOptions {
+  std::optional<RouteChoice> route;    ///< KOMVOS_ROUTE; default: automatic
+  std::optional<Pairing> pairing;      ///< KOMVOS_PAIRING; default: byVolume
+  std::optional<IntraNode> intraNode;  ///< KOMVOS_ON_NODE; default: automatic
+  /// Vectors of up to so many columns find room in shared memory; wider ones go by messages.
+  int columns = 1;
+  std::shared_ptr<const NodeTopology> topology;  ///< KOMVOS_RANKS_PER_NODE; default: what MPI says
+  std::shared_ptr<const NodeTopology> sockets;   ///< default: where processes are bound, if the nodes are detected too
+  /// Rejects routes that cannot win before they are measured. KOMVOS_MACHINE; default: none, all are measured.
+  std::shared_ptr<const MachineModel> machine;
+  std::shared_ptr<const TuningCache> tuningCache;  ///< KOMVOS_TUNING_CACHE; default: none
+  /// Receives the decision that is made here; may be given on some ranks only.
+  std::shared_ptr<TuningCache> record;
+};
+
+}  // namespace Komvos

@@ -1,0 +1,50 @@
+/// \file Komvos_HaloReport.hpp
+/// What was considered and chosen for a halo.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "Komvos_IntraNode.hpp"
+#include "Komvos_Pairing.hpp"
+#include "Komvos_RouteChoice.hpp"
+#include "Komvos_Traffic.hpp"
+
+namespace Komvos {
+
+/// A variant that was considered for a halo: a route, and what carries values between ranks of a node.
+struct HaloCandidate {
+  RouteChoice route;
+  IntraNode intraNode = IntraNode::messages;
+  Traffic traffic;
+  // The cost of making the plan of the route, the most on any rank.
+  double buildSeconds = 0;
+  long buildMessages = 0;
+  long planBytes = 0;
+  /// Of one exchange of one column of double; 0 without a model. With shared memory on the nodes: of the messages
+  /// between nodes only, because the model knows no shared memory.
+  double modelledSeconds = 0;
+  /// Median of the maximum over ranks, of the last round it took part in; 0 if it was not measured.
+  double measuredSeconds = 0;
+  std::string rejectionReason;  ///< empty for the one that was chosen
+};
+
+/// The choice for one halo, the same on all ranks.
+struct HaloReport {
+  std::string route;                          ///< chosen
+  Pairing pairing = Pairing::byVolume;        ///< of the chosen route
+  IntraNode intraNode = IntraNode::messages;  ///< chosen; a node that has no shared memory uses messages all the same
+  Traffic standard;                           ///< of the standard route
+  Traffic chosen;                             ///< of the chosen route
+  double setupSeconds = 0;                    ///< of planHalo, maximum over ranks; measuring included
+  /// Median seconds of one exchange of one column of double, maximum over ranks; 0 where nothing was measured. The
+  /// first is that of the standard route by messages.
+  double standardSeconds = 0;
+  double chosenSeconds = 0;
+  std::vector<HaloCandidate> candidates;
+};
+
+/// A table for people: one line for each candidate, with its cost and why it was rejected; * marks the chosen one.
+std::string describe(const HaloReport& report);
+
+}  // namespace Komvos

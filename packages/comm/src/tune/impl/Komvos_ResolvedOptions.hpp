@@ -1,0 +1,45 @@
+/// \file Komvos_ResolvedOptions.hpp
+/// ExchangeOptions after the environment and the defaults have been taken into account.
+#pragma once
+
+#include <memory>
+
+#include "Komvos_ExchangeOptions.hpp"
+
+namespace Komvos::Impl {
+
+class PrivateComm;
+
+/// Which ranks share nodes and sockets.
+struct ResolvedTopology {
+  std::shared_ptr<const NodeTopology> nodes;
+  std::shared_ptr<const NodeTopology> sockets;  ///< null: not known, or one on each node
+  bool detected = false;                        ///< the nodes are what MPI says
+};
+
+/// The nodes and sockets that are given; else the nodes in KOMVOS_RANKS_PER_NODE; else the nodes that MPI reports and,
+/// if none are given, the sockets that hwloc reports.
+/// \note Collective on `comm`. \throws BadInput on all ranks
+ResolvedTopology resolveTopology(PrivateComm& comm, std::shared_ptr<const NodeTopology> nodes,
+                                 std::shared_ptr<const NodeTopology> sockets);
+
+/// Options with nothing left open, but for route and intraNode: there `automatic` means to be measured.
+struct ResolvedOptions {
+  RouteChoice route = RouteChoice::automatic;
+  Pairing pairing = Pairing::byVolume;
+  IntraNode intraNode = IntraNode::automatic;
+  int columns = 1;
+  ResolvedTopology topology;
+  std::shared_ptr<const MachineModel> machine;     ///< may be null
+  std::shared_ptr<const TuningCache> tuningCache;  ///< null unless it is to be consulted for the three at the top
+
+  /// Options that resolve to the same, whatever the environment says. They read no file and detect nothing.
+  ExchangeOptions toOptions() const;
+};
+
+/// Options, then environment, then defaults, as the documentation of ExchangeOptions says.
+/// \note Collective on `comm`.
+/// \throws BadInput on all ranks, also if the ranks come to different results
+ResolvedOptions resolveOptions(PrivateComm& comm, const ExchangeOptions& options);
+
+}  // namespace Komvos::Impl
