@@ -24,9 +24,12 @@
 #include <vector>
 
 #include "Komvos_Exchange.hpp"
+#include "Komvos_ExchangePlan.hpp"
 #include "Komvos_NodeTopology.hpp"
+#include "Komvos_Route.hpp"
 #include "Komvos_RouteChoice.hpp"
 #include "Komvos_SetupTransport.hpp"
+#include "Komvos_Statistics.hpp"
 
 namespace {
 
@@ -35,6 +38,8 @@ using Device = Tpetra::Details::DefaultTypes::node_type::device_type;
 using Space = Device::execution_space;
 using Vector = Kokkos::View<double**, Kokkos::LayoutLeft, Device>;
 using Exchange = Komvos::Exchange<double, Device>;
+using Komvos::Impl::median;
+using Komvos::Impl::quantile;
 
 /// A chain of operations that no compiler can drop, without a call into MPI.
 void compute(long operations) {
@@ -55,8 +60,7 @@ long operationsFor(double seconds) {
     compute(some);
     times.push_back(MPI_Wtime() - start);
   }
-  std::sort(times.begin(), times.end());
-  return static_cast<long>(seconds / times[times.size() / 2] * some);
+  return static_cast<long>(seconds / median(times) * some);
 }
 
 /// Everybody sends `count` values to everybody else.
@@ -81,11 +85,6 @@ struct Variant {
   std::function<void()> run;
   std::vector<double> seconds;
 };
-
-double quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
-}
 
 }  // namespace
 
@@ -209,11 +208,11 @@ int main(int argc, char** argv) {
                 {"route", routeName},
                 {"samples", samples}};
     for (const Variant& variant : variants) {
-      report["seconds"][variant.name] = {{"median", quantile(variant.seconds, 0.5)},
+      report["seconds"][variant.name] = {{"median", median(variant.seconds)},
                                          {"lower_quartile", quantile(variant.seconds, 0.25)},
                                          {"upper_quartile", quantile(variant.seconds, 0.75)}};
       std::fprintf(stderr, "%-12s %9ld bytes  %-24s %9.1f us\n", limit.c_str(), 8L * count, variant.name.c_str(),
-                   1e6 * quantile(variant.seconds, 0.5));
+                   1e6 * median(variant.seconds));
     }
     if (json == "-") {
       std::cout << report.dump(1) << std::endl;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_Statistics.hpp"
 
 namespace Komvos::Program {
 
@@ -29,12 +30,6 @@ Role roleOf(int rank, const std::vector<std::pair<int, int>>& pairs) {
     }
   }
   return {};
-}
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 /// Fewer of large messages, but at least one.
@@ -134,7 +129,7 @@ std::vector<MeasuredSeries::Point> pingPong(MPI_Comm comm, const std::vector<std
   }
   std::vector<double> seconds(count, 0.0);
   if (role.serves) {
-    std::transform(times.begin(), times.end(), seconds.begin(), median);
+    std::transform(times.begin(), times.end(), seconds.begin(), Impl::median);
   }
   mpiCheck(MPI_Allreduce(MPI_IN_PLACE, seconds.data(), static_cast<int>(count), MPI_DOUBLE, MPI_MAX, comm),
            "MPI_Allreduce");
