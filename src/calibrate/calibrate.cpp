@@ -3,22 +3,23 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <ctime>
-#include <optional>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_MachineFit.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_SystemInfo.hpp"
+#include "calibrate/model_table.hpp"
 #include "calibrate/ping_pong.hpp"
 #include "support/output_file.hpp"
 #include "support/placement.hpp"
 #include "support/progress_line.hpp"
 #include "support/run_collectively.hpp"
 
+// How this works. runCalibrate() plans the series to measure (planSeries), measures each by pingPong() on all ranks
+// (measure), and on rank 0 fits the parameters of the machine (fit), writes its file and prints it (model_table).
 namespace Komvos::Program {
 
 namespace {
@@ -71,11 +72,6 @@ std::vector<PlannedSeries> planSeries(const NodeTopology& topology) {
   return all;
 }
 
-std::string nameOf(const MeasuredSeries& series) {
-  return (series.onNode ? "on a node, " : "between nodes, ") + std::to_string(series.pairs) +
-         (series.pairs == 1 ? " pair" : " pairs");
-}
-
 /// \note Collective.
 std::vector<MeasuredSeries> measure(const std::vector<PlannedSeries>& planned, const CalibrateOptions& options,
                                     bool showProgress) {
@@ -120,51 +116,6 @@ MachineModel fit(std::vector<MeasuredSeries> measured, const CalibrateOptions& o
   return machine;
 }
 
-/// "1.23 GB/s".
-std::string rateText(double rate) {
-  if (!std::isfinite(rate)) {
-    return "no limit seen";
-  }
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3f GB/s", rate / 1e9);
-  return text;
-}
-
-const std::array<const char*, numProtocols> protocolNames{"short", "eager", "rendezvous"};
-
-void printLimits(const char* where, const ProtocolLimits& limits) {
-  std::printf("%s: short up to %ld bytes, eager up to %ld, rendezvous above\n", where, limits.shortMax,
-              limits.eagerMax);
-}
-
-void printParameters(const MachineModel& machine) {
-  printLimits("on a node", machine.onNode.limits);
-  for (int p = 0; p < numProtocols; ++p) {
-    const OnNodeModel::Parameters& one = machine.onNode.parameters[p];
-    std::printf("  %-11s latency %9.3f us, rate %s\n", protocolNames[p], 1e6 * one.latency, rateText(one.rate).c_str());
-  }
-  if (!machine.offNode) {
-    std::printf("between nodes: not measured, all ranks are on one node\n");
-    return;
-  }
-  printLimits("between nodes", machine.offNode->limits);
-  for (int p = 0; p < numProtocols; ++p) {
-    const OffNodeModel::Parameters& one = machine.offNode->parameters[p];
-    std::printf("  %-11s latency %9.3f us, rate %s, each further sender adds %s, node %s\n", protocolNames[p],
-                1e6 * one.latency, rateText(one.rate).c_str(), rateText(one.addedRate).c_str(),
-                rateText(one.nodeRate).c_str());
-  }
-}
-
-void printSeries(const MachineModel& machine, const MeasuredSeries& series) {
-  std::printf("%s\n     bytes  measured us     model us  model/measured\n", nameOf(series).c_str());
-  for (const MeasuredSeries::Point& point : series.points) {
-    const double model =
-        series.onNode ? machine.onNode.time(point.bytes) : machine.needOffNode().time(point.bytes, series.pairs);
-    std::printf("%10ld %12.3f %12.3f %15.2f\n", point.bytes, 1e6 * point.seconds, 1e6 * model, model / point.seconds);
-  }
-}
-
 }  // namespace
 
 int runCalibrate(const CalibrateOptions& options) {
@@ -189,11 +140,7 @@ int runCalibrate(const CalibrateOptions& options) {
     file.stream() << machineToJson(machine);
     file.commit();
     if (!options.quiet) {
-      std::printf("machine %s: %s\n", machine.name.c_str(), machine.host.c_str());
-      printParameters(machine);
-      for (const MeasuredSeries& series : machine.measured) {
-        printSeries(machine, series);
-      }
+      printTable(machine);
       std::printf("written to %s\n", options.outputFile.c_str());
     }
   });
