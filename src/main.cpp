@@ -32,52 +32,66 @@ const char* const footer =
 struct Command {
   std::string name;
   const CLI::App* parser;
-  std::function<void()> check;
+  std::function<void(const CLI::App&)> check;  ///< of what the parser cannot see by itself
   std::function<int()> run;
+};
+
+/// The subcommands with their options. Not movable: the parsers point into it.
+struct Program {
+  CLI::App app{"Node-aware halo exchange for Trilinos", "komvos"};
+  SolveOptions solve;
+  AnalyzeOptions analyze;
+  CalibrateOptions calibrate;
+  BenchHaloOptions benchHalo;
+  std::vector<Command> commands;
+
+  Program() {
+    app.footer(footer);
+    app.set_version_flag("--version", "komvos " KOMVOS_VERSION);
+    app.require_subcommand(1);
+    commands = {
+        {"solve", &addSolveCommand(app, solve), [this](const CLI::App& parser) { checkSolveOptions(parser, solve); },
+         [this] { return runSolve(solve); }},
+        {"analyze", &addAnalyzeCommand(app, analyze),
+         [this](const CLI::App& parser) { checkAnalyzeOptions(parser, analyze); },
+         [this] { return runAnalyze(analyze); }},
+        {"calibrate", &addCalibrateCommand(app, calibrate), [](const CLI::App&) {},
+         [this] { return runCalibrate(calibrate); }},
+        {"bench halo", &addBenchHaloCommand(app, benchHalo),
+         [this](const CLI::App& parser) { checkBenchHaloOptions(parser, benchHalo); },
+         [this] { return runBenchHalo(benchHalo); }}};
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  /// The subcommand on the command line; null if there is none.
+  const Command* given() const {
+    const auto found =
+        std::find_if(commands.begin(), commands.end(), [](const Command& command) { return command.parser->parsed(); });
+    return found != commands.end() ? &*found : nullptr;
+  }
 };
 
 int run(std::vector<std::string> arguments) {
   int rank = 0;
   Komvos::mpiCheck(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
-  CLI::App app("Node-aware halo exchange for Trilinos", "komvos");
-  app.footer(footer);
-  app.set_version_flag("--version", "komvos " KOMVOS_VERSION);
-  app.require_subcommand(1);
-  SolveOptions solve;
-  AnalyzeOptions analyze;
-  CalibrateOptions calibrate;
-  BenchHaloOptions benchHalo;
-  const CLI::App& solveParser = addSolveCommand(app, solve);
-  const CLI::App& analyzeParser = addAnalyzeCommand(app, analyze);
-  const CLI::App& calibrateParser = addCalibrateCommand(app, calibrate);
-  const CLI::App& benchHaloParser = addBenchHaloCommand(app, benchHalo);
-  const Command commands[] = {
-      {"solve", &solveParser, [&] { checkSolveOptions(solveParser, solve); }, [&] { return runSolve(solve); }},
-      {"analyze", &analyzeParser, [&] { checkAnalyzeOptions(analyzeParser, analyze); },
-       [&] { return runAnalyze(analyze); }},
-      {"calibrate", &calibrateParser, [] {}, [&] { return runCalibrate(calibrate); }},
-      {"bench halo", &benchHaloParser, [&] { checkBenchHaloOptions(benchHaloParser, benchHalo); },
-       [&] { return runBenchHalo(benchHalo); }}};
-  const auto given = [&] {
-    return std::find_if(std::begin(commands), std::end(commands),
-                        [](const Command& command) { return command.parser->parsed(); });
-  };
+  Program program;
   const std::string first = arguments.empty() ? "" : arguments.front();
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
-    app.parse(std::move(arguments));
-    given()->check();
+    program.app.parse(std::move(arguments));
+    program.given()->check(*program.given()->parser);
   } catch (const CLI::Success& success) {  // --help, --version
-    return rank == 0 ? app.exit(success) : 0;
+    return rank == 0 ? program.app.exit(success) : 0;
   } catch (const CLI::RequiredError&) {
     throw Komvos::BadInput("the subcommands are solve, analyze, calibrate and bench halo" +
                            (first.empty() || first == "bench" ? "" : ", there is no '" + first + "'") +
                            " (see komvos --help)");
   } catch (const CLI::ParseError& error) {
-    const std::string command = given() != std::end(commands) ? given()->name + " " : "";
+    const std::string command = program.given() != nullptr ? program.given()->name + " " : "";
     throw Komvos::BadInput(std::string(error.what()) + " (see komvos " + command + "--help)");
   }
-  return given()->run();
+  return program.given()->run();
 }
 
 }  // namespace
