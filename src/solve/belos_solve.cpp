@@ -12,6 +12,10 @@
 #include "support/progress_line.hpp"
 #include "support/run_collectively.hpp"
 
+// How this works. Belos stops on the residual of its own recurrence. solveWithBelos() therefore solves for a correction
+// d of the current x, computes the true residual r = b - A x with Tpetra's product, and starts again from r as long as
+// Belos was satisfied, the tolerance is not met and the residual still falls. makeProblem() and solveOnce() are one
+// such round.
 namespace Komvos::Program {
 
 namespace {
@@ -23,7 +27,8 @@ using Teuchos::RCP;
 using Teuchos::rcp;
 
 /// The true residual may exceed the tolerance by this factor: solvers stop on a recurrence, which differs by rounding.
-const double slack = 1.001;
+const double toleranceSlack = 1.001;
+const int maxRestarts = 5;
 
 std::string joined(const Teuchos::Array<std::string>& names) {
   std::string text;
@@ -54,7 +59,7 @@ bool takesLeftPreconditioner(const std::string& solver) {
   return endsInCg || solver.find("CG ") != std::string::npos || solver == "MINRES";
 }
 
-/// Output goes through the stream, for the progress line; the user's own wishes stay.
+/// Output goes through the stream, for the progress line; what the user set stays.
 void listen(Teuchos::ParameterList& parameters, std::ostream& stream) {
   if (!parameters.isParameter("Verbosity")) {
     parameters.set("Verbosity", static_cast<int>(Belos::StatusTestDetails));
@@ -62,6 +67,19 @@ void listen(Teuchos::ParameterList& parameters, std::ostream& stream) {
     parameters.set("Output Frequency", 1);
     parameters.set("Output Stream", Teuchos::rcpFromRef(stream));
   }
+}
+
+/// A d = r.
+RCP<LinearProblem> makeProblem(const RCP<Operator>& A, const RCP<Operator>& preconditioner, const std::string& solver,
+                               const RCP<MultiVector>& d, const RCP<const MultiVector>& r) {
+  const auto problem = rcp(new LinearProblem(A, d, r));
+  if (!preconditioner.is_null() && takesLeftPreconditioner(solver)) {
+    problem->setLeftPrec(preconditioner);
+  } else if (!preconditioner.is_null()) {
+    problem->setRightPrec(preconditioner);
+  }
+  problem->setProblem();
+  return problem;
 }
 
 /// One call of Belos: solves A d = r to a relative residual, adds what it took to `result`.
@@ -86,7 +104,7 @@ bool solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Te
 
 }  // namespace
 
-bool BelosResult::converged() const { return trueResidual <= slack * tolerance; }
+bool BelosResult::converged() const { return trueResidual <= toleranceSlack * tolerance; }
 
 std::string resolveSolver(const std::string& name, const MatrixTraits& traits, bool preconditioned) {
   std::string solver = name;
@@ -119,33 +137,21 @@ BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, co
   Factory factory;
   const auto r = rcp(new MultiVector(b, Teuchos::Copy));
   const auto d = rcp(new MultiVector(x.getMap(), 1));
-  const int mostRestarts = 5;
   const double start = MPI_Wtime();
   double sizeOfR = sizeOfB;
-  while (true) {
+  for (bool again = true; again; result.restarts += again ? 1 : 0) {
     d->putScalar(0);
-    const auto problem = rcp(new LinearProblem(A, d, r));
-    if (!preconditioner.is_null() && takesLeftPreconditioner(solver)) {
-      problem->setLeftPrec(preconditioner);
-    } else if (!preconditioner.is_null()) {
-      problem->setRightPrec(preconditioner);
-    }
-    problem->setProblem();
     const auto once = Teuchos::parameterList(parameters);
     once->set("Convergence Tolerance", std::min(0.5, result.tolerance * sizeOfB / sizeOfR));
     once->set("Maximum Iterations", result.maxIterations - result.iterations);
-    const bool satisfied = solveOnce(factory, problem, once, progress, result);
+    const bool satisfied = solveOnce(factory, makeProblem(A, preconditioner, solver, d, r), once, progress, result);
     result.belosResidual *= sizeOfR / sizeOfB;
-    x.update(1, *d, 1);
+    x.update(1, *d, 1);  // x + A^-1 r
     const double before = sizeOfR;
     sizeOfR = residual(plain, b, x, *r);
     result.trueResidual = sizeOfR / sizeOfB;
-    const bool again = satisfied && !result.converged() && sizeOfR < 0.5 * before && result.restarts < mostRestarts &&
-                       result.iterations < result.maxIterations;
-    if (!again) {
-      break;
-    }
-    ++result.restarts;
+    again = satisfied && !result.converged() && sizeOfR < 0.5 * before && result.restarts < maxRestarts &&
+            result.iterations < result.maxIterations;
   }
   result.seconds = MPI_Wtime() - start;
   return result;

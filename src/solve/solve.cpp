@@ -4,25 +4,28 @@
 #include <Tpetra_Core.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <iostream>
+#include <memory>
 #include <sstream>
 
 #include "Komvos_Error.hpp"
-#include "Komvos_MachineFile.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
-#include "Komvos_PrivateComm.hpp"
-#include "Komvos_ResolvedOptions.hpp"
-#include "Komvos_Route.hpp"
+#include "Komvos_NodeTopology.hpp"
 #include "Komvos_TuningCache.hpp"
 #include "problem/partition.hpp"
 #include "problem/preconditioner.hpp"
 #include "solve/belos_solve.hpp"
 #include "solve/report.hpp"
+#include "solve/solve_exchange.hpp"
 #include "support/output_file.hpp"
 #include "support/parameter_file.hpp"
-#include "support/placement.hpp"
 #include "support/progress_line.hpp"
 #include "support/run_collectively.hpp"
 
+// How this works. runSolve() first does all that may be refused: it resolves the options of the exchange, checks that
+// the output files can be written, and reads the parameters. Then it loads the problem, makes the node-aware matrix A,
+// the preconditioner from it, and solves; Belos gets its products from A, the true residual comes from the original
+// matrix. addHalos() plans, for comparison only, the halos of the coarse levels. Whatever is found goes into one
+// SolveReport, which writeOutputs() prints and writes in the end. All functions are collective.
 namespace Komvos::Program {
 
 namespace {
@@ -31,66 +34,6 @@ using Teuchos::RCP;
 using Teuchos::rcp;
 
 MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFromTeuchos(*comm); }
-
-/// The command line as options of the library. \note Collective.
-ExchangeOptions fromCommandLine(const SolveOptions& options, const CommPtr& comm, const Placement& placement) {
-  ExchangeOptions exchange;
-  std::string error;
-  try {
-    if (!options.route.empty()) {
-      exchange.route = parseRoute(options.route);
-    }
-    if (!options.pairing.empty()) {
-      exchange.pairing = parsePairing(options.pairing);
-    }
-    if (!options.intraNode.empty()) {
-      exchange.intraNode = parseIntraNode(options.intraNode);
-    }
-  } catch (const Error& thrown) {
-    error = thrown.what();
-  }
-  throwOnAllIfAny(mpiOf(comm), error);
-  exchange.topology = placement.nodes;
-  exchange.sockets = placement.sockets;
-  if (!options.machine.empty()) {
-    exchange.machine = std::make_shared<const MachineModel>(machineByNameOrFile(mpiOf(comm), options.machine));
-  }
-  if (!options.tuningCacheFile.empty()) {
-    exchange.tuningCache = std::make_shared<const TuningCache>(TuningCache::load(mpiOf(comm), options.tuningCacheFile));
-  }
-  return exchange;
-}
-
-void record(const Placement& placement, const Impl::ResolvedOptions& resolved, SolveReport& report) {
-  const NodeTopology& nodes = *placement.nodes;
-  report.ranks = nodes.numRanks();
-  report.topology = nodes.describe();
-  report.topologyGiven = placement.given;
-  for (int node = 0; node < nodes.numNodes(); ++node) {
-    report.ranksPerNode.push_back(nodes.numRanksOn(node));
-  }
-  report.fromTuningCache = resolved.tuningCache != nullptr;
-  report.route = toString(resolved.route);
-  report.pairing = report.fromTuningCache ? "as in the tuning cache" : toString(resolved.pairing);
-  report.intraNode = report.fromTuningCache ? "as in the tuning cache" : toString(resolved.intraNode);
-}
-
-/// Options for all halos of this solve: the command line, then the environment, then defaults, found once.
-/// \note Collective.
-ExchangeOptions resolveExchange(const SolveOptions& options, const CommPtr& comm, SolveReport& report) {
-  const Placement placement = placementOf(mpiOf(comm), options.ranksPerNode, options.ranksPerSocket);
-  const auto ours = Impl::PrivateComm::of(mpiOf(comm));
-  const Impl::ResolvedOptions resolved = Impl::resolveOptions(*ours, fromCommandLine(options, comm, placement));
-  if (resolved.route != RouteChoice::automatic) {  // to see that it fits, also where there is no halo to route
-    makeRoute(resolved.route, *placement.nodes, resolved.pairing, placement.sockets.get());
-  }
-  record(placement, resolved, report);
-  ExchangeOptions exchange = resolved.toOptions();
-  if (!options.saveTuningCacheFile.empty()) {
-    exchange.record = std::make_shared<TuningCache>();
-  }
-  return exchange;
-}
 
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
@@ -143,32 +86,22 @@ void addHalos(const NodeAwareCrsMatrix<>& A, const Preconditioner& preconditione
   }
 }
 
+/// \return an open file on rank 0, null on the others \note Collective. \throws BadInput on all ranks
+std::unique_ptr<OutputFile> openOnRankZero(const std::string& path, MPI_Comm comm) {
+  std::unique_ptr<OutputFile> file;
+  onRankZero(comm, [&] { file = std::make_unique<OutputFile>(path); });
+  return file;
+}
+
 /// In the order of rows. \note Collective.
 void writeSolution(const std::string& path, const MultiVector& x, const std::string& comment) {
   const CommPtr comm = x.getMap()->getComm();
   auto ordered = rcp(new MultiVector(x, Teuchos::Copy));
   moveTo(contiguousMap(static_cast<long long>(x.getGlobalLength()), 1, comm), ordered);
-  std::string error;
-  std::unique_ptr<OutputFile> file;
+  const std::unique_ptr<OutputFile> file = openOnRankZero(path, mpiOf(comm));
   std::ostringstream nowhere;
-  try {
-    if (comm->getRank() == 0) {
-      file = std::make_unique<OutputFile>(path);
-    }
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
-  }
-  throwOnAllIfAny(mpiOf(comm), error);
-  std::ostream& stream = file ? file->stream() : nowhere;
-  Tpetra::MatrixMarket::Writer<Matrix>::writeDense(stream, *ordered, "solution", comment);
-  try {
-    if (file) {
-      file->commit();
-    }
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
-  }
-  throwOnAllIfAny(mpiOf(comm), error);
+  Tpetra::MatrixMarket::Writer<Matrix>::writeDense(file ? file->stream() : nowhere, *ordered, "solution", comment);
+  onRankZero(mpiOf(comm), [&] { file->commit(); });
 }
 
 /// \note Collective.
@@ -217,6 +150,21 @@ void record(const Problem& problem, const MatrixTraits& traits, SolveReport& rep
   report.symmetric = traits.symmetric;
 }
 
+/// \note Collective.
+void writeOutputs(const SolveOptions& options, const SolveReport& report, const MultiVector& x,
+                  const TuningCache* decisions, const CommPtr& comm) {
+  if (!options.solutionFile.empty()) {
+    writeSolution(options.solutionFile, x, "komvos " KOMVOS_VERSION ", solution of " + report.problem);
+  }
+  if (decisions != nullptr) {
+    saveTuningCache(options.saveTuningCacheFile, *decisions, comm);
+  }
+  writeReport(options, report, comm);
+  if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
+    printError(why);
+  }
+}
+
 double relativeError(const MultiVector& x, const MultiVector& exact) {
   MultiVector difference(x, Teuchos::Copy);
   difference.update(-1, exact, 1);
@@ -228,7 +176,7 @@ double relativeError(const MultiVector& x, const MultiVector& exact) {
 int runSolve(const SolveOptions& options) {
   const CommPtr comm = Tpetra::getDefaultComm();
   SolveReport report;
-  const ExchangeOptions exchange = resolveExchange(options, comm, report);
+  const ExchangeOptions exchange = resolveExchange(options, mpiOf(comm), report);
   checkOutputs(options, comm);
   const auto parameters = readParameterFile(options.parameterFile, mpiOf(comm));
   Teuchos::ParameterList& belos = parameters->sublist("Belos");
@@ -254,21 +202,9 @@ int runSolve(const SolveOptions& options) {
   const bool showProgress = comm->getRank() == 0 && !options.quiet && isInteractive();
   record(solveWithBelos(solver, A, preconditioner.op, *problem.matrix, *problem.rhs, x, belos, showProgress), report);
   report.exactKnown = !problem.exact.is_null();
-  if (report.exactKnown) {
-    report.relativeError = relativeError(x, *problem.exact);
-  }
+  report.relativeError = report.exactKnown ? relativeError(x, *problem.exact) : 0;
   addHalos(*A, preconditioner, exchange, report);
-
-  if (!options.solutionFile.empty()) {
-    writeSolution(options.solutionFile, x, "komvos " KOMVOS_VERSION ", solution of " + problem.name);
-  }
-  if (exchange.record) {
-    saveTuningCache(options.saveTuningCacheFile, *exchange.record, comm);
-  }
-  writeReport(options, report, comm);
-  if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
-    printError(why);
-  }
+  writeOutputs(options, report, x, exchange.record.get(), comm);
   return report.converged ? ExitCode::converged : ExitCode::notConverged;
 }
 

@@ -29,13 +29,8 @@ const char* const footer =
     "(a residual up to 0.1 % above it is accepted). Exit status: 0 solved, 1 wrong input, 2 not converged, 3 internal "
     "error.";
 
-}  // namespace
-
-CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
-  CLI::App& solve = *app.add_subcommand("solve", "Solve a linear system with Belos along node-aware routes");
-  solve.footer(footer);
-  addProblemOptions(solve, options);
-  solve.add_option("--rhs", options.rhsFile, "right-hand side: Matrix Market array, real or integer, one column");
+/// How halos are exchanged.
+void addExchangeOptions(CLI::App& solve, SolveOptions& options) {
   solve
       .add_option("--ranks-per-node", options.ranksPerNode,
                   "ranks on each node, on each in turn, or a node for each rank; default: as MPI says")
@@ -63,6 +58,16 @@ CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
       .add_option("--tuning-cache", options.tuningCacheFile,
                   "follow the decisions in this file, measure nothing; ignored beside --route, --pairing or --on-node")
       ->type_name("FILE");
+}
+
+}  // namespace
+
+CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
+  CLI::App& solve = *app.add_subcommand("solve", "Solve a linear system with Belos along node-aware routes");
+  solve.footer(footer);
+  addProblemOptions(solve, options);
+  solve.add_option("--rhs", options.rhsFile, "right-hand side: Matrix Market array, real or integer, one column");
+  addExchangeOptions(solve, options);
   solve.add_option("--solver", options.solver, "auto (see below), cg, bicgstab, gmres, minres or any other of Belos");
   solve.add_option("--prec", options.preconditioner, "preconditioner (default muelu, for random jacobi)")
       ->check(CLI::IsMember({"muelu", "jacobi", "none"}));

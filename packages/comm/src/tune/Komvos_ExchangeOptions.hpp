@@ -28,7 +28,7 @@ class TuningCache;
 ///
 /// Otherwise it is ignored. A cache that is consulted must have a decision for this halo.
 ///
-/// What results must be the same on all ranks, `record` excepted.
+/// The result must be the same on all ranks, `record` excepted; headers named after them hold the classes used here.
 struct ExchangeOptions {
   std::optional<RouteChoice> route;    ///< KOMVOS_ROUTE; default: automatic
   std::optional<Pairing> pairing;      ///< KOMVOS_PAIRING; default: byVolume
