@@ -15,6 +15,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_MueLuPreconditioner.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "Komvos_NodeTopology.hpp"
 
 namespace {
 
