@@ -3,25 +3,43 @@
 #include <Tpetra_Details_DefaultTypes.hpp>
 #include <algorithm>
 #include <complex>
+#include <optional>
 
+#include "Komvos_DirectionState.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_GatherKernels.hpp"
-#include "Komvos_MessageEngine.hpp"
-#include "Komvos_NodeMemory.hpp"
+#include "Komvos_MessageBuffers.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Settings.hpp"
+#include "Komvos_SharedMemoryBuffers.hpp"
+
+// How this works. State is the phase machine of an exchange; what it drives are the buffers (MessageBuffers) and, for
+// each direction, the schedule, the index lists and the engine that runs the messages (DirectionState).
+//
+//   begin   fence; start all receives; kernel: vector -> send buffer; (staged: copy to the host); fence; first sends
+//   relay   for each send whose inputs are here: kernel: receive buffer -> send buffer; fence; send
+//   end     poll and relay until nothing waits; wait for all; (staged: copy to the device); kernel: receive buffer ->
+//   vector
+//
+// The first fence lets the last unpack finish before its buffer is received into; those before a send let MPI, or the
+// ranks of this node, read what the kernel wrote. Values that arrive in place, or in shared memory, are written by MPI
+// or by the engine, on the host. finishOnNode() is the part of end() that concerns this node.
+//
+// Errors: arguments are checked before anything is sent, and a rank that finds an error abandons the exchange. Once
+// messages are under way, an exchange is always completed, because others wait for what travels on here; then the
+// error is thrown.
 
 namespace Komvos {
 
 namespace {
 
+using Impl::Direction;
+
 // Kokkos wants labels as strings; made once, since making them allocates.
 const std::string packLabel = "Komvos::Exchange::pack";
-const std::string relayLabel = "Komvos::Exchange::forward";
+const std::string relayLabel = "Komvos::Exchange::relay";
 const std::string unpackLabel = "Komvos::Exchange::unpack";
-
-enum class Phase { idle, forward, reverse };
 
 std::string shape(std::size_t rows, std::size_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
@@ -36,94 +54,21 @@ IntraNode requireDecided(IntraNode onNode, int rank) {
   return onNode;
 }
 
-/// One direction of a plan: its schedule, index lists where they are needed, and its messages.
-template <class MemorySpace>
-struct Direction {
-  Impl::Schedule schedule;
-  Impl::DeviceGatherList<MemorySpace> initial, forward, finalOnNode, finalRest, copiedOnNode, copiedRest;
-  Impl::DeviceGatherList<Kokkos::HostSpace> relayOnHost;  // where messages are staged through the host
-  Impl::MessageEngine engine;
-
-  Direction(Impl::Schedule made, std::shared_ptr<Impl::PrivateComm> comm, int firstTag, bool staged,
-            Impl::MessageEngine::Mail mail)
-      : schedule(std::move(made)),
-        initial(schedule.initial),
-        forward(staged ? Impl::GatherList{} : schedule.forward),
-        finalOnNode(schedule.finalOnNode),
-        finalRest(schedule.finalRest),
-        copiedOnNode(schedule.copiedOnNode),
-        copiedRest(schedule.copiedRest),
-        relayOnHost(staged ? schedule.forward : Impl::GatherList{}),
-        engine(std::move(comm), firstTag, schedule, mail) {
-    schedule.dropLists();
-  }
-
-  std::size_t memoryBytes() const {
-    std::size_t bytes = schedule.memoryBytes() + engine.memoryBytes() + relayOnHost.memoryBytes();
-    for (const auto* list : {&initial, &forward, &finalOnNode, &finalRest, &copiedOnNode, &copiedRest}) {
-      bytes += list->memoryBytes();
-    }
-    return bytes;
-  }
-};
-
-/// A message buffer on the device, and its copy on the host where messages are staged.
-template <class Scalar, class ExecutionSpace>
-struct Buffer {
-  using Spaces = Impl::BufferSpace<ExecutionSpace>;
-  Kokkos::View<Scalar*, typename Spaces::type> device;
-  Kokkos::View<Scalar*, typename Spaces::pinned> host;
-
-  void allocate(std::size_t size, bool staged) {
-    using Kokkos::view_alloc;
-    using Kokkos::WithoutInitializing;
-    device = decltype(device)(view_alloc("Komvos::Exchange::buffer", WithoutInitializing), size);
-    host = decltype(host)(view_alloc("Komvos::Exchange::stagedBuffer", WithoutInitializing), staged ? size : 0);
-  }
-  /// Messages leave from, or arrive in, memory that is given. It is not pinned.
-  void place(char* memory, std::size_t size, bool staged) {
-    allocate(staged ? size : 0, false);
-    auto* const values = reinterpret_cast<Scalar*>(memory);
-    if (staged) {
-      host = decltype(host)(values, size);
-    } else {
-      device = decltype(device)(values, size);
-    }
-  }
-  Scalar* forMpi(bool staged) const { return staged ? host.data() : device.data(); }
-  std::size_t memoryBytes() const { return (device.size() + host.size()) * sizeof(Scalar); }
-};
-
 }  // namespace
 
 template <class Scalar, class Device>
 struct Exchange<Scalar, Device>::State {
   using MemorySpace = typename Impl::BufferSpace<execution_space>::type;
-  using Run = Direction<MemorySpace>;
-  using InBuffer = Impl::BufferAccess<Scalar>;
+  using DirectionState = Impl::DirectionState<MemorySpace>;
+  using BufferAccess = Impl::BufferAccess<Scalar>;
 
-  State(MPI_Comm parent, std::shared_ptr<const ExchangePlan> madePlan, int columnsToAllocate, IntraNode onNode)
-      : plan(std::move(madePlan)),
+  State(MPI_Comm parent, std::shared_ptr<const ExchangePlan> thePlan, int columnsToAllocate, IntraNode onNode)
+      : plan(std::move(thePlan)),
         comm(Impl::PrivateComm::of(parent)),
         firstTag(comm->takeTags(2 * plan->numStages)),
-        staged(!Impl::hostCanAccessBuffers<execution_space>() && !gpuAwareMpi()) {
-    columnsToAllocate = std::max(1, columnsToAllocate);
-    if (onNode == IntraNode::sharedMemory && canShareMemory()) {
-      mail = std::make_unique<Impl::NodeMailbox>(comm, *plan, firstTag, static_cast<int>(sizeof(Scalar)),
-                                                 columnsToAllocate);
-      if (!mail->available()) {
-        mail.reset();
-      }
-    }
-    if (mail) {
-      shared.outbound.place(mail->outbound(), static_cast<std::size_t>(plan->sendLength()) * columnsToAllocate, staged);
-      shared.inbound.place(mail->inbound(), static_cast<std::size_t>(plan->receiveLength()) * columnsToAllocate,
-                           staged);
-      sharedColumns = columnsToAllocate;
-    } else {
-      allocate(columnsToAllocate);
-    }
-  }
+        staged(!Impl::hostCanAccessBuffers<execution_space>() && !gpuAwareMpi()),
+        shared(onNode == IntraNode::sharedMemory ? makeShared(std::max(1, columnsToAllocate)) : nullptr),
+        buffers(*plan, staged, shared.get(), std::max(1, columnsToAllocate)) {}
 
   ~State() {
     int finalized = 0;
@@ -136,230 +81,292 @@ struct Exchange<Scalar, Device>::State {
     }
   }
 
-  /// The directions are made when they are first used; that communicates nothing.
-  Run& run(Phase which) {
-    std::unique_ptr<Run>& made = which == Phase::forward ? forwardRun : reverseRun;
-    if (!made) {
-      const bool forward = which == Phase::forward;
-      made = std::make_unique<Run>(
-          forward ? Impl::forwardSchedule(*plan, mailedReceives()) : Impl::reverseSchedule(*plan), comm,
-          firstTag + (forward ? 0 : plan->numStages), staged,
-          Impl::MessageEngine::Mail{mail.get(), forward ? Impl::NodeMailbox::forward : Impl::NodeMailbox::reverse});
+  /// Null where the node has no shared memory to give.
+  std::unique_ptr<Impl::SharedMemoryBuffers> makeShared(int columnsToAllocate) const {
+    if (!canShareMemory()) {
+      return nullptr;
     }
-    return *made;
+    auto memory = std::make_unique<Impl::SharedMemoryBuffers>(comm, *plan, firstTag, static_cast<int>(sizeof(Scalar)),
+                                                              columnsToAllocate);
+    return memory->available() ? std::move(memory) : nullptr;
   }
 
-  /// Receives that this process copies from the memory of another.
-  std::vector<bool> mailedReceives() const {
-    std::vector<bool> mailed;
-    for (std::size_t m = 0; mail && m < plan->receives.size(); ++m) {
-      mailed.push_back(mail->receives(Impl::NodeMailbox::forward)[m].signal != nullptr);
+  /// The directions are made when they are first used; that communicates nothing.
+  DirectionState& stateOf(Direction direction) {
+    std::unique_ptr<DirectionState>& state = directions[index(direction)];
+    if (!state) {
+      const bool forward = direction == Direction::forward;
+      state = std::make_unique<DirectionState>(
+          forward ? Impl::forwardSchedule(*plan, copiedReceives()) : Impl::reverseSchedule(*plan), direction, comm,
+          firstTag + (forward ? 0 : plan->numStages), staged, shared.get());
     }
-    return mailed;
+    return *state;
+  }
+
+  /// Receives whose values this process copies from the memory of another.
+  std::vector<bool> copiedReceives() const {
+    std::vector<bool> copied;
+    for (std::size_t m = 0; shared && m < plan->receives.size(); ++m) {
+      copied.push_back(shared->receives(Direction::forward)[m].flag != nullptr);
+    }
+    return copied;
   }
 
   std::size_t memoryBytes() const {
-    std::size_t bytes = plan->memoryBytes() + (mail ? mail->memoryBytes() : 0);
-    for (const Buffers* made : {&shared, &own}) {
-      bytes += made->outbound.memoryBytes() + made->inbound.memoryBytes();
-    }
-    for (const Run* made : {forwardRun.get(), reverseRun.get()}) {
-      bytes += made != nullptr ? made->memoryBytes() : 0;
+    std::size_t bytes = plan->memoryBytes() + (shared ? shared->memoryBytes() : 0) + buffers.memoryBytes();
+    for (const auto& state : directions) {
+      bytes += state ? state->memoryBytes() : 0;
     }
     return bytes;
   }
 
-  void allocate(int numColumns) {
-    for (Run* made : {forwardRun.get(), reverseRun.get()}) {
-      if (made != nullptr) {
-        made->engine.unbind();
-      }
-    }
-    allocatedColumns = numColumns;
-    own.outbound.allocate(static_cast<std::size_t>(plan->sendLength()) * numColumns, staged);
-    own.inbound.allocate(static_cast<std::size_t>(plan->receiveLength()) * numColumns, staged);
-  }
+  // The exchange in flight:
+  DirectionState& current() { return *directions[index(*inFlight)]; }
+  auto& sendBuffer() { return buffers.toSend(*inFlight, columns); }
+  auto& receiveBuffer() { return buffers.toReceive(*inFlight, columns); }
 
-  // What a forward exchange sends from, a reverse one receives into.
-  struct Buffers {
-    Buffer<Scalar, execution_space> outbound;
-    Buffer<Scalar, execution_space> inbound;
-  };
-  Buffers& buffers() { return columns <= sharedColumns ? shared : own; }
-  Buffer<Scalar, execution_space>& sendBuffer() {
-    return phase == Phase::forward ? buffers().outbound : buffers().inbound;
-  }
-  Buffer<Scalar, execution_space>& receiveBuffer() {
-    return phase == Phase::forward ? buffers().inbound : buffers().outbound;
-  }
+  void requireIdle() const;
+  void requireInFlight(const char* caller, Direction expected) const;
+  void requireShape(const char* caller, const view& vector, int length) const;
+  void requireSameVector(const char* caller, const view& vector, bool add) const;
 
-  void requireIdle() const {
-    if (phase != Phase::idle) {
-      throw Error("Exchange::begin: another exchange is in flight (rank " + std::to_string(plan->rank) + ")");
-    }
-  }
-
-  /// \param targets where messages may arrive in place, or null
-  void begin(const execution_space& space, Phase which, const const_view& vector, Scalar* targets) {
-    requireIdle();
-    const int length = which == Phase::forward ? plan->numOwned : plan->numTarget;
-    if (static_cast<int>(vector.extent(0)) != length || vector.extent(1) == 0) {
-      abandon(which);
-      throw PlanMismatch("Exchange::begin: the vector is " + shape(vector.extent(0), vector.extent(1)) +
-                         ", the plan expects " + std::to_string(length) + " rows and at least one column (rank " +
-                         std::to_string(plan->rank) + ")");
-    }
-    const bool inPlace = !staged && vector.extent(1) == 1;
-    start(which, static_cast<int>(vector.extent(1)), inPlace ? targets : nullptr);
-    Run& current = run(which);
-    Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
-    current.engine.startReceives();
-    const Impl::VectorAccess<const Scalar> source{vector.data(), vector.stride_1()};
-    Impl::gather<Scalar>(space, packLabel, current.initial, 0, current.initial.rows,
-                         InBuffer{sendBuffer().device.data(), columns}, source, columns, false);
-    if (staged) {
-      Kokkos::deep_copy(space, sendBuffer().host, sendBuffer().device);
-    }
-    Impl::fence(space, "Komvos::Exchange::begin: packed before send");
-    current.engine.startReadySends();
-  }
-
-  void start(Phase which, int numColumns, Scalar* targets) {
-    if (numColumns > std::max(allocatedColumns, sharedColumns)) {
-      allocate(numColumns);
-    }
-    phase = which;
-    columns = numColumns;
-    arrivesInPlace = targets;
-    run(which).engine.bind(sendBuffer().forMpi(staged), receiveBuffer().forMpi(staged),
-                           static_cast<int>(sizeof(Scalar)) * columns, targets);
-  }
-
-  void abandon(Phase which) {
-    const bool begun = phase == which;
-    finishInFlight();
-    if (!begun) {
-      run(which).engine.abandon();
-    }
-  }
-
-  /// Nobody wants the values that still arrive, but messages need their buffers, and values of others travel on here.
-  void finishInFlight() {
-    if (phase != Phase::idle) {
-      const Idle afterwards{*this};
-      try {
-        complete(execution_space());
-      } catch (const PlanMismatch&) {  // another rank has abandoned it too
-      }
-    }
-  }
-
-  /// Packs and starts the sends whose last input has arrived.
-  void startRelays(const execution_space& space) {
-    Run& current = run(phase);
-    const bool add = current.schedule.relayAdds;
-    for (int send = current.engine.popReady(); send >= 0; send = current.engine.popReady()) {
-      const int first = current.schedule.relayOffset[send];
-      const int last = current.schedule.relayOffset[send + 1];
-      if (current.engine.isRelayed(send)) {
-        // the receiver reads our receive buffer
-      } else if (staged) {
-        Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), relayLabel, current.relayOnHost, first, last,
-                             InBuffer{sendBuffer().host.data(), columns},
-                             InBuffer{receiveBuffer().host.data(), columns}, columns, add);
-      } else {
-        Impl::gather<Scalar>(space, relayLabel, current.forward, first, last,
-                             InBuffer{sendBuffer().device.data(), columns},
-                             InBuffer{receiveBuffer().device.data(), columns}, columns, add);
-        Impl::fence(space, "Komvos::Exchange::forward: packed before send");
-      }
-      current.engine.startSend(send);
-    }
-  }
-
-  void requirePhase(const char* caller, Phase expected) const {
-    if (phase != expected) {
-      throw Error(std::string("Exchange::") + caller + ": no exchange was begun in this direction (rank " +
-                  std::to_string(plan->rank) + ")");
-    }
-  }
-
-  /// Waits for all messages.
-  void complete(const execution_space& space) {
-    Run& current = run(phase);
-    while (current.engine.relaysPending()) {
-      current.engine.poll(true);
-      startRelays(space);
-    }
-    current.engine.waitForAll();
-    current.engine.finish();
-  }
-
+  void begin(const execution_space& space, Direction direction, const const_view& vector, Scalar* toFill);
+  void bindBuffers(Direction direction, int numColumns, Scalar* toFill);
+  void packAndSend(const execution_space& space, const const_view& vector);
+  void relayReady(const execution_space& space);
+  bool progress();
+  void finishOnNode(const execution_space& space, const view& ghosts, bool add);
+  void end(const execution_space& space, Direction direction, const view& vector, bool add);
+  void complete(const execution_space& space);
   void unpack(const execution_space& space, const Impl::DeviceGatherList<MemorySpace>& list, const view& vector,
-              bool add) {
-    Impl::gather<Scalar>(space, unpackLabel, list, 0, list.rows,
-                         Impl::VectorAccess<Scalar>{vector.data(), vector.stride_1()},
-                         InBuffer{receiveBuffer().device.data(), columns}, columns, add);
-  }
-
-  void requireShape(const char* caller, const view& vector, int length) const {
-    if (static_cast<int>(vector.extent(0)) != length || static_cast<int>(vector.extent(1)) != columns) {
-      throw PlanMismatch(std::string("Exchange::") + caller + ": the vector is " +
-                         shape(vector.extent(0), vector.extent(1)) + ", this exchange needs " + shape(length, columns) +
-                         " (rank " + std::to_string(plan->rank) + ")");
-    }
-  }
-
-  /// Values that have arrived in place must have arrived in this vector.
-  void requireTargets(const char* caller, const view& vector, bool add) const {
-    if (arrivesInPlace && (vector.data() != arrivesInPlace || add)) {
-      throw PlanMismatch(std::string("Exchange::") + caller +
-                         ": begin() was given another vector to fill, or Combine is not insert (rank " +
-                         std::to_string(plan->rank) + ")");
-    }
-  }
+              bool add);
+  void finishInFlight();
+  void abandon(Direction direction);
 
   /// Marks the exchange as over, also when an exception passes.
-  struct Idle {
+  struct EndsExchange {
     State& state;
-    ~Idle() {
-      state.phase = Phase::idle;
+    ~EndsExchange() {
+      state.inFlight.reset();
       state.onNodeFinished = false;
     }
   };
-
-  void end(const execution_space& space, Phase which, const view& vector, bool add) {
-    requirePhase("end", which);
-    const Idle afterwards{*this};
-    complete(space);
-    Run& current = run(which);
-    if (staged) {
-      Kokkos::deep_copy(space, receiveBuffer().device, receiveBuffer().host);
-    }
-    requireShape("end", vector, which == Phase::forward ? plan->numTarget : plan->numOwned);
-    requireTargets("end", vector, add);
-    if (!onNodeFinished) {
-      unpack(space, arrivesInPlace ? current.copiedOnNode : current.finalOnNode, vector, add);
-    }
-    unpack(space, arrivesInPlace ? current.copiedRest : current.finalRest, vector, add);
-  }
 
   std::shared_ptr<const ExchangePlan> plan;
   std::shared_ptr<Impl::PrivateComm> comm;
   int firstTag;
   bool staged;
-  std::unique_ptr<Impl::NodeMailbox> mail;  // null: all messages go by MPI
-  Buffers shared;                           // in the mailbox, for up to sharedColumns
-  Buffers own;                              // for more
-  std::unique_ptr<Run> forwardRun;
-  std::unique_ptr<Run> reverseRun;
-  int sharedColumns = 0;
-  int allocatedColumns = 0;  // of `own`
-  int columns = 0;
-  Scalar* arrivesInPlace = nullptr;
-  Phase phase = Phase::idle;
-  bool onNodeFinished = false;
+  std::unique_ptr<Impl::SharedMemoryBuffers> shared;  // null: all messages go by MPI
+  Impl::MessageBuffers<Scalar, execution_space> buffers;
+  std::unique_ptr<DirectionState> directions[2];  // by index(Direction)
+  std::optional<Direction> inFlight;
+  int columns = 0;              // of the exchange in flight
+  Scalar* inPlace = nullptr;    // the vector that messages arrive in, if it was given to begin()
+  bool onNodeFinished = false;  // finishOnNode() has unpacked its part
 };
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::requireIdle() const {
+  if (inFlight) {
+    throw Error("Exchange::begin: another exchange is in flight (rank " + std::to_string(plan->rank) + ")");
+  }
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::requireInFlight(const char* caller, Direction expected) const {
+  if (inFlight != expected) {
+    throw Error(std::string("Exchange::") + caller + ": no exchange was begun in this direction (rank " +
+                std::to_string(plan->rank) + ")");
+  }
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::requireShape(const char* caller, const view& vector, int length) const {
+  if (static_cast<int>(vector.extent(0)) != length || static_cast<int>(vector.extent(1)) != columns) {
+    throw PlanMismatch(std::string("Exchange::") + caller + ": the vector is " +
+                       shape(vector.extent(0), vector.extent(1)) + ", this exchange needs " + shape(length, columns) +
+                       " (rank " + std::to_string(plan->rank) + ")");
+  }
+}
+
+/// Values that have arrived in place must have arrived in this vector.
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::requireSameVector(const char* caller, const view& vector, bool add) const {
+  if (inPlace && (vector.data() != inPlace || add)) {
+    throw PlanMismatch(std::string("Exchange::") + caller +
+                       ": begin() was given another vector to fill, or Combine is not insert (rank " +
+                       std::to_string(plan->rank) + ")");
+  }
+}
+
+/// \param toFill where messages may arrive in place, or null
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::begin(const execution_space& space, Direction direction, const const_view& vector,
+                                            Scalar* toFill) {
+  requireIdle();
+  const int length = direction == Direction::forward ? plan->numOwned : plan->numTarget;
+  if (static_cast<int>(vector.extent(0)) != length || vector.extent(1) == 0) {
+    abandon(direction);
+    throw PlanMismatch("Exchange::begin: the vector is " + shape(vector.extent(0), vector.extent(1)) +
+                       ", the plan expects " + std::to_string(length) + " rows and at least one column (rank " +
+                       std::to_string(plan->rank) + ")");
+  }
+  const bool canArriveInPlace = !staged && vector.extent(1) == 1;
+  bindBuffers(direction, static_cast<int>(vector.extent(1)), canArriveInPlace ? toFill : nullptr);
+  Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
+  current().engine.startReceives();
+  packAndSend(space, vector);
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::bindBuffers(Direction direction, int numColumns, Scalar* toFill) {
+  if (!buffers.hasRoomFor(numColumns)) {
+    for (const auto& state : directions) {
+      if (state) {
+        state->engine.unbind();
+      }
+    }
+    buffers.allocate(numColumns);
+  }
+  Impl::MessageEngine& engine = stateOf(direction).engine;
+  inFlight = direction;
+  columns = numColumns;
+  inPlace = toFill;
+  engine.bind({sendBuffer().forMessages(staged), receiveBuffer().forMessages(staged), toFill,
+               static_cast<int>(sizeof(Scalar)) * columns});
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::packAndSend(const execution_space& space, const const_view& vector) {
+  const auto& list = current().pack;
+  const Impl::VectorAccess<const Scalar> source{vector.data(), vector.stride_1()};
+  Impl::gather<Scalar>(space, packLabel, list, 0, list.rows, BufferAccess{sendBuffer().device.data(), columns}, source,
+                       columns, false);
+  if (staged) {
+    Kokkos::deep_copy(space, sendBuffer().host, sendBuffer().device);
+  }
+  Impl::fence(space, "Komvos::Exchange::begin: packed before send");
+  current().engine.startReadySends();
+}
+
+/// Packs and starts the sends whose last input has arrived.
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::relayReady(const execution_space& space) {
+  DirectionState& state = current();
+  const bool add = state.schedule.relayAdds;
+  for (int send = state.engine.popReady(); send >= 0; send = state.engine.popReady()) {
+    const int first = state.schedule.relayOffset[send];
+    const int last = state.schedule.relayOffset[send + 1];
+    if (!state.engine.needsPacking(send)) {
+      // the receiver reads our receive buffer
+    } else if (staged) {
+      Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), relayLabel, state.relayOnHost, first, last,
+                           BufferAccess{sendBuffer().host.data(), columns},
+                           BufferAccess{receiveBuffer().host.data(), columns}, columns, add);
+    } else {
+      Impl::gather<Scalar>(space, relayLabel, state.relay, first, last,
+                           BufferAccess{sendBuffer().device.data(), columns},
+                           BufferAccess{receiveBuffer().device.data(), columns}, columns, add);
+      Impl::fence(space, "Komvos::Exchange::relay: packed before send");
+    }
+    state.engine.startSend(send);
+  }
+}
+
+template <class Scalar, class Device>
+bool Exchange<Scalar, Device>::State::progress() {
+  if (!inFlight) {
+    return true;
+  }
+  Impl::MessageEngine& engine = current().engine;
+  engine.poll(false);
+  relayReady(execution_space());
+  engine.pollSends();
+  return engine.receivesDone();
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space, const view& ghosts, bool add) {
+  requireInFlight("finishOnNode", Direction::forward);
+  if (staged || onNodeFinished) {
+    return;
+  }
+  try {
+    requireShape("finishOnNode", ghosts, plan->numTarget);
+    requireSameVector("finishOnNode", ghosts, add);
+  } catch (const PlanMismatch&) {  // values of others still travel through this rank
+    const EndsExchange afterwards{*this};
+    complete(space);
+    throw;
+  }
+  DirectionState& state = current();
+  while (!state.engine.onNodeReceivesDone()) {
+    state.engine.poll(true);
+    relayReady(space);
+  }
+  unpack(space, inPlace ? state.unpackBuffered.onNode : state.unpackAll.onNode, ghosts, add);
+  onNodeFinished = true;
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::end(const execution_space& space, Direction direction, const view& vector,
+                                          bool add) {
+  requireInFlight("end", direction);
+  const EndsExchange afterwards{*this};
+  complete(space);
+  if (staged) {
+    Kokkos::deep_copy(receiveBuffer().device, receiveBuffer().host);
+  }
+  requireShape("end", vector, direction == Direction::forward ? plan->numTarget : plan->numOwned);
+  requireSameVector("end", vector, add);
+  const auto& lists = inPlace ? current().unpackBuffered : current().unpackAll;
+  if (!onNodeFinished) {
+    unpack(space, lists.onNode, vector, add);
+  }
+  unpack(space, lists.rest, vector, add);
+}
+
+/// Waits for all messages.
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::complete(const execution_space& space) {
+  Impl::MessageEngine& engine = current().engine;
+  while (engine.relaysPending()) {
+    engine.poll(true);
+    relayReady(space);
+  }
+  engine.waitForAll();
+  engine.finish();
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::unpack(const execution_space& space,
+                                             const Impl::DeviceGatherList<MemorySpace>& list, const view& vector,
+                                             bool add) {
+  Impl::gather<Scalar>(space, unpackLabel, list, 0, list.rows,
+                       Impl::VectorAccess<Scalar>{vector.data(), vector.stride_1()},
+                       BufferAccess{receiveBuffer().device.data(), columns}, columns, add);
+}
+
+/// Nobody wants the values that still arrive, but messages need their buffers, and values of others travel on here.
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::finishInFlight() {
+  if (inFlight) {
+    const EndsExchange afterwards{*this};
+    try {
+      complete(execution_space());
+    } catch (const PlanMismatch&) {  // another rank has abandoned it too
+    }
+  }
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::abandon(Direction direction) {
+  const bool begun = inFlight == direction;
+  finishInFlight();
+  if (!begun) {
+    stateOf(direction).engine.abandon();
+  }
+}
 
 template <class Scalar, class Device>
 Exchange<Scalar, Device>::Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns,
@@ -375,60 +382,34 @@ Exchange<Scalar, Device>& Exchange<Scalar, Device>::operator=(Exchange&&) noexce
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned) {
-  state_->begin(space, Phase::forward, owned, nullptr);
+  state_->begin(space, Direction::forward, owned, nullptr);
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned, const view& ghosts) {
   if (static_cast<int>(ghosts.extent(0)) != state_->plan->numTarget || ghosts.extent(1) != owned.extent(1)) {
     state_->requireIdle();
-    state_->abandon(Phase::forward);
+    state_->abandon(Direction::forward);
     throw PlanMismatch("Exchange::begin: the vector to fill is " + shape(ghosts.extent(0), ghosts.extent(1)) +
                        ", it must be " + shape(state_->plan->numTarget, owned.extent(1)) + " (rank " +
                        std::to_string(state_->plan->rank) + ")");
   }
-  state_->begin(space, Phase::forward, owned, ghosts.data());
+  state_->begin(space, Direction::forward, owned, ghosts.data());
 }
 
 template <class Scalar, class Device>
 bool Exchange<Scalar, Device>::progress() {
-  if (state_->phase == Phase::idle) {
-    return true;
-  }
-  Impl::MessageEngine& engine = state_->run(state_->phase).engine;
-  engine.poll(false);
-  state_->startRelays(execution_space());
-  engine.pollSends();
-  return engine.receivesDone();
+  return state_->progress();
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const view& ghosts, Combine combine) {
-  State& state = *state_;
-  state.requirePhase("finishOnNode", Phase::forward);
-  auto& run = state.run(Phase::forward);
-  if (state.staged || state.onNodeFinished) {
-    return;
-  }
-  try {
-    state.requireShape("finishOnNode", ghosts, state.plan->numTarget);
-    state.requireTargets("finishOnNode", ghosts, combine == Combine::add);
-  } catch (const PlanMismatch&) {  // values of others still travel through this rank
-    const typename State::Idle afterwards{state};
-    state.complete(space);
-    throw;
-  }
-  while (!run.engine.onNodeReceivesDone()) {
-    run.engine.poll(true);
-    state.startRelays(space);
-  }
-  state.unpack(space, state.arrivesInPlace ? run.copiedOnNode : run.finalOnNode, ghosts, combine == Combine::add);
-  state.onNodeFinished = true;
+  state_->finishOnNode(space, ghosts, combine == Combine::add);
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::end(const execution_space& space, const view& ghosts, Combine combine) {
-  state_->end(space, Phase::forward, ghosts, combine == Combine::add);
+  state_->end(space, Direction::forward, ghosts, combine == Combine::add);
 }
 
 template <class Scalar, class Device>
@@ -440,12 +421,12 @@ void Exchange<Scalar, Device>::forward(const execution_space& space, const const
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::beginReverse(const execution_space& space, const const_view& ghosts) {
-  state_->begin(space, Phase::reverse, ghosts, nullptr);
+  state_->begin(space, Direction::reverse, ghosts, nullptr);
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::endReverse(const execution_space& space, const view& owned) {
-  state_->end(space, Phase::reverse, owned, true);
+  state_->end(space, Direction::reverse, owned, true);
 }
 
 template <class Scalar, class Device>
@@ -456,12 +437,12 @@ void Exchange<Scalar, Device>::reverse(const execution_space& space, const const
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::abandonForward() {
-  state_->abandon(Phase::forward);
+  state_->abandon(Direction::forward);
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::abandonReverse() {
-  state_->abandon(Phase::reverse);
+  state_->abandon(Direction::reverse);
 }
 
 template <class Scalar, class Device>
@@ -481,7 +462,7 @@ bool Exchange<Scalar, Device>::canShareMemory() {
 
 template <class Scalar, class Device>
 IntraNode Exchange<Scalar, Device>::intraNode() const {
-  return state_->mail ? IntraNode::sharedMemory : IntraNode::messages;
+  return state_->shared ? IntraNode::sharedMemory : IntraNode::messages;
 }
 
 using DefaultDevice = Tpetra::Details::DefaultTypes::node_type::device_type;

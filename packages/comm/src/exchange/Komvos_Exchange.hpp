@@ -29,9 +29,11 @@ enum class Combine { insert, add };
 /// With IntraNode::sharedMemory the receiver of an on-node message copies its values from the memory of the sender,
 /// into place where they go nowhere else; no MPI call is made for it, and what only travels on is not packed. Ranks
 /// share memory where MPI says so, whatever the topology of the plan; where a node has none to give, its messages go by
-/// MPI. The next exchange begins only when the ranks of this node have copied the values of this one: where two
-/// exchanges are in flight at once, all ranks end both before one begins again, or they may wait for each other. Not
-/// with buffers that only a GPU reaches (GPU-aware MPI).
+/// MPI. Not with buffers that only a GPU reaches (GPU-aware MPI).
+///
+/// \warning Deadlock: with IntraNode::sharedMemory, begin() waits until the ranks of this node have copied the values
+/// of the last exchange. If two exchanges are in flight at once, every rank must end both before it begins either
+/// again.
 ///
 /// Least traffic of a forward exchange, a value of s bytes: each sent value is read and written once (2 s and a
 /// 4-byte index), each needed value likewise, and a value that travels on once more.

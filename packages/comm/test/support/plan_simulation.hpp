@@ -289,7 +289,7 @@ std::string runSchedules(const std::vector<Komvos::Impl::Schedule>& schedules,
     const Schedule& schedule = schedules[rank];
     sendBuffer[rank].assign(schedule.sendLength, Value{-999});
     receiveBuffer[rank].assign(schedule.receiveLength, Value{-999});
-    gather(schedule.initial, 0, schedule.initial.size(), sendBuffer[rank], sources[rank], false);
+    gather(schedule.pack, 0, schedule.pack.size(), sendBuffer[rank], sources[rank], false);
     for (const Schedule::Message& m : schedule.sends) {
       waiting[rank].push_back(m.waitsFor);
       if (m.waitsFor == 0) {
@@ -317,7 +317,7 @@ std::string runSchedules(const std::vector<Komvos::Impl::Schedule>& schedules,
     for (int d = schedule.dependentOffset[r]; d < schedule.dependentOffset[r + 1]; ++d) {
       const int send = schedule.dependents[d];
       if (--waiting[message.to][send] == 0) {
-        gather(schedule.forward, schedule.relayOffset[send], schedule.relayOffset[send + 1], sendBuffer[message.to],
+        gather(schedule.relay, schedule.relayOffset[send], schedule.relayOffset[send + 1], sendBuffer[message.to],
                receiveBuffer[message.to], schedule.relayAdds);
         start(message.to, schedule.sends[send]);
       }
@@ -326,8 +326,8 @@ std::string runSchedules(const std::vector<Komvos::Impl::Schedule>& schedules,
   for (int rank = 0; rank < numRanks; ++rank) {
     const Schedule& schedule = schedules[rank];
     arrived -= schedule.receives.size();
-    gather(schedule.finalOnNode, 0, schedule.finalOnNode.size(), targets[rank], receiveBuffer[rank], add);
-    gather(schedule.finalRest, 0, schedule.finalRest.size(), targets[rank], receiveBuffer[rank], add);
+    gather(schedule.unpackAll.onNode, 0, schedule.unpackAll.onNode.size(), targets[rank], receiveBuffer[rank], add);
+    gather(schedule.unpackAll.rest, 0, schedule.unpackAll.rest.size(), targets[rank], receiveBuffer[rank], add);
   }
   return arrived == 0 ? problems : problems + "some messages never arrived\n";
 }

@@ -1,10 +1,10 @@
 /// \file Komvos_GatherKernels.hpp
-/// The pack, forward and unpack kernel: rows of a GatherList, from a vector or a buffer, to a vector or a buffer.
+/// The kernel that packs, relays and unpacks: rows of a GatherList, from a vector or a buffer, to a vector or a buffer.
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "Komvos_DeviceList.hpp"
 #include "Komvos_KokkosShim.hpp"
 #include "Komvos_Schedule.hpp"
 
@@ -20,7 +20,11 @@ struct DeviceGatherList {
 
   DeviceGatherList() = default;
   explicit DeviceGatherList(const GatherList& list)
-      : to(copy(list.to)), offset(copy(list.offset)), from(copy(list.from)), rows(list.size()), toIsRow(true) {
+      : to(deviceList<MemorySpace>(label(), list.to)),
+        offset(deviceList<MemorySpace>(label(), list.offset)),
+        from(deviceList<MemorySpace>(label(), list.from)),
+        rows(list.size()),
+        toIsRow(true) {
     for (int i = 0; i < rows; ++i) {
       toIsRow = toIsRow && list.to[i] == i;
     }
@@ -28,13 +32,7 @@ struct DeviceGatherList {
   std::size_t memoryBytes() const { return (to.size() + offset.size() + from.size()) * sizeof(int); }
 
  private:
-  static index_view copy(const std::vector<int>& values) {
-    Kokkos::View<int*, MemorySpace> device(Kokkos::view_alloc("Komvos::GatherList", Kokkos::WithoutInitializing),
-                                           values.size());
-    Kokkos::deep_copy(device, Kokkos::View<const int*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
-                                  values.data(), values.size()));
-    return device;
-  }
+  static const char* label() { return "Komvos::GatherList"; }
 };
 
 /// Position p, column j of a message buffer: a message of k columns is one contiguous piece.

@@ -1,46 +1,39 @@
 /// \file Komvos_MessageEngine.hpp
-/// Runs the messages of a schedule: persistent requests, receives first, each send as soon as its inputs are there.
+/// Runs the messages of a schedule: receives first, each send as soon as its inputs are there.
 #pragma once
-
-#include <mpi.h>
 
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "Komvos_NodeMemory.hpp"
-#include "Komvos_PrivateComm.hpp"
+#include "Komvos_BufferAddresses.hpp"
+#include "Komvos_DependencyTracker.hpp"
+#include "Komvos_MpiChannel.hpp"
 #include "Komvos_Schedule.hpp"
+#include "Komvos_SharedMemoryChannel.hpp"
 
 namespace Komvos::Impl {
 
-/// The MPI side of an exchange; knows neither scalars nor memory spaces.
+/// The communication of one direction of an exchange; knows neither scalars nor memory spaces. Each message goes
+/// through one of two channels, or through both; a tracker says which sends are ready.
 ///
-/// Order of calls: startReceives, (pack what has no predecessor), startReadySends, then poll / popReady / startSend
-/// until receivesDone, then finish. All receives are posted to user buffers before any message leaves this rank, so
-/// the time of a message does not depend on what MPI buffers.
-///
-/// Messages that have a slot in the node's mailbox make no MPI call, unless their values are too wide for it; then the
-/// signal of the slot still comes first, so that ranks which disagree about the width find out and none waits.
+/// Order of calls: bind, startReceives, (pack what has no predecessor), startReadySends, then poll / popReady /
+/// startSend until receivesDone, then finish. All receives are posted to user buffers before any message leaves this
+/// rank, so the time of a message does not depend on what MPI buffers.
 ///
 /// A rank that cannot take part calls abandon() instead: it sends an empty message in place of each planned one. A
 /// rank that receives one passes it on, so that every rank downstream finishes and throws, and none waits for ever.
 class MessageEngine {
  public:
-  struct Mail {
-    const NodeMailbox* box;  ///< null: everything goes by MPI
-    NodeMailbox::Direction direction;
-  };
-  MessageEngine(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule, Mail mail);
-  ~MessageEngine();
+  /// \param shared where on-node messages go; null: everything goes by MPI
+  MessageEngine(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule,
+                const SharedMemoryBuffers* shared, Direction direction);
   MessageEngine(const MessageEngine&) = delete;
   MessageEngine& operator=(const MessageEngine&) = delete;
 
-  /// Selects the requests for these buffers, created on first use. Position p of a buffer is at p * bytesPerValue.
-  /// \param targets if not null, receives with a directTarget go there, target t at t * bytesPerValue
-  void bind(const void* sendBuffer, void* receiveBuffer, int bytesPerValue, void* targets = nullptr);
+  /// Selects the requests for these buffers, created on first use.
+  void bind(const BufferAddresses& buffers);
   /// Frees all requests: the buffers are about to go.
-  void unbind();
+  void unbind() { mpi_.freeBindings(); }
 
   void startReceives();
   /// Starts all sends that wait for nothing.
@@ -53,78 +46,38 @@ class MessageEngine {
   /// Blocks until every receive is complete. Only when no send waits for one: !relaysPending().
   void waitForAll();
   /// A send whose inputs are all there, or -1.
-  int popReady();
+  int popReady() { return tracker_.popReady(); }
   void startSend(int send);
-  /// Whether this send leaves its values in the receive buffer, where the receiver finds them: nothing is to be packed.
-  bool isRelayed(int send) const { return sendSlots_[send].relayed && fitsMailbox(now_->bytesPerValue); }
+  /// False where the receiver of a relayed message finds its values in our receive buffer.
+  bool needsPacking(int send) const { return !shared_.isReadFromReceiveBuffer(send, mpi_.buffers().bytesPerValue); }
   /// \return whether every receive is complete; sends may still be waiting in popReady().
-  bool receivesDone() const { return outstandingReceives_ == 0; }
-  bool onNodeReceivesDone() const { return outstandingOnNode_ == 0; }
+  bool receivesDone() const { return tracker_.outstandingReceives() == 0; }
+  bool onNodeReceivesDone() const { return tracker_.outstandingOnNode() == 0; }
   /// True while a send waits for a receive: poll() now and then keeps values travelling.
-  bool relaysPending() const { return startedSends_ < static_cast<int>(schedule_.sends.size()); }
+  bool relaysPending() const { return !tracker_.allSendsStarted(); }
   /// Completes all sends. \throws PlanMismatch if the exchange was abandoned somewhere or a message had a wrong size.
   void finish();
-  std::size_t memoryBytes() const;  ///< on this side of MPI
   /// Takes part in this exchange without values, so that no other rank hangs. Instead of startReceives; needs no bind.
   void abandon();
 
+  std::size_t memoryBytes() const;  ///< on this side of MPI
+
  private:
-  struct Binding {
-    const void* sendBuffer;
-    const void* receiveBuffer;
-    const void* targets;
-    int bytesPerValue;
-    MPI_Datatype type;
-    std::vector<MPI_Request> sends;     // null where the values go through the mailbox
-    std::vector<MPI_Request> receives;  // likewise
-  };
-
-  void resetCounts();
-  /// Open MPI 4 may return MPI_SUCCESS although a persistent receive failed, but sets MPI_ERROR of its status. Others
-  /// set it only when they return MPI_ERR_IN_STATUS; so it is cleared before each call, and looked at after it.
-  void clearErrors();
-  bool isMailed(const NodeMailbox::Slot& slot) const { return slot.signal != nullptr; }
-  bool fitsMailbox(int bytesPerValue) const { return mail_ != nullptr && bytesPerValue <= mail_->maxBytesPerValue(); }
-  void* receiveAddress(int receive) const;
+  void beginExchange();
   void pollMpi(bool wait);
-  /// Takes what has arrived in the mailbox.
-  void pollMail();
-  void openMail(int receive);
-  void copyMail(int receive, const NodeMailbox::Slot& slot);
-  void drain(const Schedule::Message& message);
-  void complete(int receive, const MPI_Status& status);
-  void completed(int receive);
+  void receiveByMpi(int receive, const MPI_Status& status);
+  /// The flag of `receive` has been seen.
+  void receiveBySharedMemory(int receive);
   void sendNothing(int send);
-  void waitForEmptySends();
-  /// Leaves the current requests and their datatype to MPI. After a truncated message Open MPI 4 frees the persistent
-  /// request, and with it a reference to the datatype that is ours: freeing them again corrupts its memory.
-  void forget();
-  void fail(const std::string& text);
+  /// Keeps the first failure: "<what> arrived from rank p (rank r)<expected>".
+  void fail(int receive, const std::string& what, const std::string& expected = {});
 
-  std::shared_ptr<PrivateComm> comm_;
-  int firstTag_;
   const Schedule& schedule_;
-  const NodeMailbox* mail_;
-  std::vector<NodeMailbox::Slot> sendSlots_;
-  std::vector<NodeMailbox::Slot> receiveSlots_;
-  std::vector<int> mailedReceives_;  // all that have a slot
-  std::vector<int> unopened_;        // those whose signal has not been seen in this exchange
-  std::uint64_t exchange_ = 0;       // counts from 1
-  std::vector<Binding> bindings_;
-  Binding* now_ = nullptr;
-  std::vector<int> waitingFor_;  // per send
-  std::vector<int> ready_;       // stack of sends to pack and start
-  std::vector<bool> received_;   // per receive
-  std::vector<int> indices_;
-  std::vector<MPI_Status> statuses_;
-  int outstandingReceives_ = 0;
-  int outstandingOnNode_ = 0;
-  int startedSends_ = 0;
+  DependencyTracker tracker_;
+  MpiChannel mpi_;
+  SharedMemoryChannel shared_;
   bool sendsComplete_ = false;  // as far as pollSends knows
   std::string failure_;
-  bool requestsLost_ = false;  // a receive ended with an error, see forget()
-  std::vector<MPI_Request> emptySends_;
-  std::vector<char> unread_;
 };
 
 }  // namespace Komvos::Impl

@@ -4,6 +4,16 @@
 #include <numeric>
 #include <utility>
 
+// How this works. A plan lists messages, where each sent value comes from (the vector, or a received position) and
+// where each received value goes. forwardSchedule() sorts the sent values into `pack` and `relay`, and each pair (a
+// receive, a send that relays one of its values) becomes an edge: the send waits for the receive. setDependencies()
+// turns edges into lists and counts. setTargetsInPlace() finds the messages whose values all stay here, each at one
+// place, and deliveries become the unpack lists, with and without these messages.
+//
+// reverseSchedule() exchanges the roles: the plan's receives are sent, its sends are received. A value is first the sum
+// of the targets it was delivered to (`pack`), then gets what comes back along the messages it was relayed in (`relay`,
+// which adds). Sums are sorted by position, so that their order does not depend on when messages arrive.
+
 namespace Komvos::Impl {
 
 namespace {
@@ -50,10 +60,8 @@ void setDependencies(Schedule& schedule, std::vector<std::pair<int, int>> edges)
   }
 }
 
-/// Finds the receives whose values are not sent on and fill consecutive targets, or any where that is allowed: they can
-/// be received in place.
-void setDirectTargets(Schedule& schedule, const ExchangePlan& plan, const std::vector<int>& receiveOf,
-                      const std::vector<bool>& canScatter) {
+/// For each received position the one target it fills, or a negative number: it fills none, or several, or is relayed.
+std::vector<int> onlyTargets(const ExchangePlan& plan) {
   const int unset = -1;
   const int several = -2;
   std::vector<int> targetOf(plan.receiveLength(), unset);
@@ -66,29 +74,67 @@ void setDirectTargets(Schedule& schedule, const ExchangePlan& plan, const std::v
       targetOf[~source] = several;
     }
   }
+  return targetOf;
+}
+
+/// Marks the receives that are contiguous or scattered, see Schedule.
+void setTargetsInPlace(Schedule& schedule, const ExchangePlan& plan, const std::vector<bool>& canScatter) {
+  const std::vector<int> targetOf = onlyTargets(plan);
   for (std::size_t m = 0; m < schedule.receives.size(); ++m) {
     Schedule::Message& message = schedule.receives[m];
     const auto targets = targetOf.begin() + message.first;
-    const bool ends = std::all_of(targets, targets + message.count, [](int target) { return target >= 0; });
-    bool direct = ends;
+    const bool allStay = std::all_of(targets, targets + message.count, [](int target) { return target >= 0; });
+    bool contiguous = allStay;
     for (int i = 1; i < message.count; ++i) {
-      direct = direct && targets[i] == targets[0] + i;
+      contiguous = contiguous && targets[i] == targets[0] + i;
     }
-    if (direct) {
-      message.directTarget = targets[0];
-    } else if (ends && !canScatter.empty() && canScatter[m]) {
-      message.scatter = static_cast<int>(schedule.scatterTargets.size());
+    if (contiguous) {
+      message.contiguousTarget = targets[0];
+    } else if (allStay && !canScatter.empty() && canScatter[m]) {
+      message.scatterOffset = static_cast<int>(schedule.scatterTargets.size());
       schedule.scatterTargets.insert(schedule.scatterTargets.end(), targets, targets + message.count);
     }
   }
+}
+
+/// Deliveries of a plan to unpack lists. \param receiveOf which receive a position belongs to
+void setUnpackLists(Schedule& schedule, const ExchangePlan& plan, const std::vector<int>& receiveOf) {
+  const auto append = [](UnpackLists& lists, const ExchangePlan::Delivery& delivery) {
+    GatherList& list = delivery.onNode ? lists.onNode : lists.rest;
+    list.to.push_back(delivery.target);
+    list.from.push_back(delivery.position);
+  };
+  schedule.onNodeReceive.assign(plan.receives.size(), false);
   for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
-    const Schedule::Message& message = schedule.receives[receiveOf[delivery.position]];
-    if (message.directTarget < 0 && message.scatter < 0) {
-      GatherList& list = delivery.onNode ? schedule.copiedOnNode : schedule.copiedRest;
-      list.to.push_back(delivery.target);
-      list.from.push_back(delivery.position);
+    const int receive = receiveOf[delivery.position];
+    const Schedule::Message& message = schedule.receives[receive];
+    append(schedule.unpackAll, delivery);
+    if (message.contiguousTarget < 0 && message.scatterOffset < 0) {
+      append(schedule.unpackBuffered, delivery);
+    }
+    if (delivery.onNode) {
+      schedule.onNodeReceive[receive] = true;
     }
   }
+}
+
+/// What starts in the vector is packed at first, what has arrived is relayed: both lists, and who waits for whom.
+void setForwardSends(Schedule& schedule, const ExchangePlan& plan, const std::vector<int>& receiveOf) {
+  std::vector<std::pair<int, int>> edges;
+  for (std::size_t m = 0; m < plan.sends.size(); ++m) {
+    schedule.relayOffset.push_back(schedule.relay.size());
+    for (int p = plan.sends[m].first; p < plan.sends[m].first + plan.sends[m].count; ++p) {
+      const int source = plan.sendSource[p];
+      GatherList& list = source >= 0 ? schedule.pack : schedule.relay;
+      list.to.push_back(p);
+      list.from.push_back(source >= 0 ? source : ~source);
+      if (source < 0) {
+        edges.emplace_back(receiveOf[~source], static_cast<int>(m));
+      }
+    }
+  }
+  schedule.relayOffset.push_back(schedule.relay.size());
+  setDependencies(schedule, std::move(edges));
 }
 
 /// (to, from) pairs sorted by `to`, with several sources a row.
@@ -105,6 +151,20 @@ GatherList sums(const std::vector<std::pair<int, int>>& pairs) {
   return list;
 }
 
+/// A value that came to several targets goes back as their sum; one that only travelled on starts from zero.
+GatherList packTargets(const ExchangePlan& plan) {
+  std::vector<std::pair<int, int>> fromTargets;
+  for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
+    fromTargets.emplace_back(delivery.position, delivery.target);
+  }
+  std::sort(fromTargets.begin(), fromTargets.end());
+  GatherList list;
+  bucket(fromTargets, plan.receiveLength(), list.offset, list.from);
+  list.to.resize(plan.receiveLength());
+  std::iota(list.to.begin(), list.to.end(), 0);
+  return list;
+}
+
 }  // namespace
 
 Schedule forwardSchedule(const ExchangePlan& plan, const std::vector<bool>& canScatter) {
@@ -114,31 +174,9 @@ Schedule forwardSchedule(const ExchangePlan& plan, const std::vector<bool>& canS
   schedule.sendLength = plan.sendLength();
   schedule.receiveLength = plan.receiveLength();
   const std::vector<int> receiveOf = messageOf(plan.receives, plan.receiveLength());
-  std::vector<std::pair<int, int>> edges;
-  for (std::size_t m = 0; m < plan.sends.size(); ++m) {
-    schedule.relayOffset.push_back(schedule.forward.size());
-    for (int p = plan.sends[m].first; p < plan.sends[m].first + plan.sends[m].count; ++p) {
-      const int source = plan.sendSource[p];
-      GatherList& list = source >= 0 ? schedule.initial : schedule.forward;
-      list.to.push_back(p);
-      list.from.push_back(source >= 0 ? source : ~source);
-      if (source < 0) {
-        edges.emplace_back(receiveOf[~source], static_cast<int>(m));
-      }
-    }
-  }
-  schedule.relayOffset.push_back(schedule.forward.size());
-  setDependencies(schedule, std::move(edges));
-  schedule.onNodeReceive.assign(plan.receives.size(), false);
-  for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
-    GatherList& list = delivery.onNode ? schedule.finalOnNode : schedule.finalRest;
-    list.to.push_back(delivery.target);
-    list.from.push_back(delivery.position);
-    if (delivery.onNode) {
-      schedule.onNodeReceive[receiveOf[delivery.position]] = true;
-    }
-  }
-  setDirectTargets(schedule, plan, receiveOf, canScatter);
+  setForwardSends(schedule, plan, receiveOf);
+  setTargetsInPlace(schedule, plan, canScatter);
+  setUnpackLists(schedule, plan, receiveOf);
   return schedule;
 }
 
@@ -149,20 +187,11 @@ Schedule reverseSchedule(const ExchangePlan& plan) {
   schedule.sendLength = plan.receiveLength();
   schedule.receiveLength = plan.sendLength();
   schedule.relayAdds = true;
+  schedule.pack = packTargets(plan);
+
+  // What was relayed comes back along the messages it left in, and is added in their order.
   const std::vector<int> receiveOf = messageOf(plan.receives, plan.receiveLength());
-
-  // A value that came to several targets goes back as their sum; one that only travelled on starts from zero.
-  std::vector<std::pair<int, int>> fromTargets;
-  for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
-    fromTargets.emplace_back(delivery.position, delivery.target);
-  }
-  std::sort(fromTargets.begin(), fromTargets.end());
-  bucket(fromTargets, plan.receiveLength(), schedule.initial.offset, schedule.initial.from);
-  schedule.initial.to.resize(plan.receiveLength());
-  std::iota(schedule.initial.to.begin(), schedule.initial.to.end(), 0);
-
-  // What travelled on comes back along the messages it left in, and is added in their order.
-  std::vector<std::pair<int, int>> travelled;
+  std::vector<std::pair<int, int>> relayed;
   std::vector<std::pair<int, int>> owned;
   std::vector<std::pair<int, int>> edges;
   for (std::size_t m = 0; m < plan.sends.size(); ++m) {
@@ -171,27 +200,30 @@ Schedule reverseSchedule(const ExchangePlan& plan) {
       if (source >= 0) {
         owned.emplace_back(source, p);
       } else {
-        travelled.emplace_back(~source, p);
+        relayed.emplace_back(~source, p);
         edges.emplace_back(static_cast<int>(m), receiveOf[~source]);
       }
     }
   }
   setDependencies(schedule, std::move(edges));
-  std::sort(travelled.begin(), travelled.end());
-  schedule.forward = sums(travelled);
-  auto row = schedule.forward.to.begin();
+  std::sort(relayed.begin(), relayed.end());
+  schedule.relay = sums(relayed);
+  auto row = schedule.relay.to.begin();
   for (const PlanMessage& message : plan.receives) {
-    row = std::lower_bound(row, schedule.forward.to.end(), message.first);
-    schedule.relayOffset.push_back(static_cast<int>(row - schedule.forward.to.begin()));
+    row = std::lower_bound(row, schedule.relay.to.end(), message.first);
+    schedule.relayOffset.push_back(static_cast<int>(row - schedule.relay.to.begin()));
   }
-  schedule.relayOffset.push_back(schedule.forward.size());
+  schedule.relayOffset.push_back(schedule.relay.size());
   std::sort(owned.begin(), owned.end());
-  schedule.finalRest = sums(owned);
+  schedule.unpackAll.rest = sums(owned);
   schedule.onNodeReceive.assign(plan.sends.size(), false);
   return schedule;
 }
 
-void Schedule::dropLists() { initial = forward = finalOnNode = finalRest = copiedOnNode = copiedRest = GatherList(); }
+void Schedule::dropLists() {
+  pack = relay = GatherList();
+  unpackAll = unpackBuffered = UnpackLists();
+}
 
 std::size_t Schedule::memoryBytes() const {
   return (sends.size() + receives.size()) * sizeof(Message) + onNodeReceive.size() / 8 +

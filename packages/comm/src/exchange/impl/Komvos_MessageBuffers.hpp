@@ -1,0 +1,93 @@
+/// \file Komvos_MessageBuffers.hpp
+/// The memory that messages leave from and arrive in.
+#pragma once
+
+#include <algorithm>
+
+#include "Komvos_ExchangePlan.hpp"
+#include "Komvos_KokkosShim.hpp"
+#include "Komvos_Schedule.hpp"
+#include "Komvos_SharedMemoryBuffers.hpp"
+
+namespace Komvos::Impl {
+
+/// A message buffer on the device, and its copy on the host where messages are staged.
+template <class Scalar, class ExecutionSpace>
+class MessageBuffer {
+  using Spaces = BufferSpace<ExecutionSpace>;
+
+ public:
+  Kokkos::View<Scalar*, typename Spaces::type> device;
+  Kokkos::View<Scalar*, typename Spaces::pinned> host;
+
+  void allocate(std::size_t size, bool staged) {
+    using Kokkos::view_alloc;
+    using Kokkos::WithoutInitializing;
+    device = decltype(device)(view_alloc("Komvos::Exchange::buffer", WithoutInitializing), size);
+    host = decltype(host)(view_alloc("Komvos::Exchange::stagedBuffer", WithoutInitializing), staged ? size : 0);
+  }
+  /// Messages leave from, or arrive in, memory that is given. It is not pinned.
+  void place(char* memory, std::size_t size, bool staged) {
+    allocate(staged ? size : 0, false);
+    auto* const values = reinterpret_cast<Scalar*>(memory);
+    if (staged) {
+      host = decltype(host)(values, size);
+    } else {
+      device = decltype(device)(values, size);
+    }
+  }
+  Scalar* forMessages(bool staged) const { return staged ? host.data() : device.data(); }
+  std::size_t memoryBytes() const { return (device.size() + host.size()) * sizeof(Scalar); }
+};
+
+/// The buffers of a plan. Those for up to so many columns may lie in shared memory; wider ones are our own.
+template <class Scalar, class ExecutionSpace>
+class MessageBuffers {
+ public:
+  using Buffer = MessageBuffer<Scalar, ExecutionSpace>;
+
+  /// Makes room for `columns`. \param shared where to; null: in memory of our own
+  MessageBuffers(const ExchangePlan& plan, bool staged, const SharedMemoryBuffers* shared, int columns)
+      : sendLength_(plan.sendLength()), receiveLength_(plan.receiveLength()), staged_(staged) {
+    if (shared == nullptr) {
+      allocate(columns);
+      return;
+    }
+    sharedColumns_ = shared->columns();
+    shared_.outbound.place(shared->outbound(), sendLength_ * sharedColumns_, staged);
+    shared_.inbound.place(shared->inbound(), receiveLength_ * sharedColumns_, staged);
+  }
+
+  bool hasRoomFor(int columns) const { return columns <= std::max(ownColumns_, sharedColumns_); }
+  /// Own memory for so many columns, in place of that for fewer.
+  void allocate(int columns) {
+    ownColumns_ = columns;
+    own_.outbound.allocate(sendLength_ * columns, staged_);
+    own_.inbound.allocate(receiveLength_ * columns, staged_);
+  }
+
+  // What a forward exchange sends from, a reverse one receives into.
+  Buffer& toSend(Direction direction, int columns) {
+    return direction == Direction::forward ? pairFor(columns).outbound : pairFor(columns).inbound;
+  }
+  Buffer& toReceive(Direction direction, int columns) { return toSend(opposite(direction), columns); }
+
+  std::size_t memoryBytes() const {
+    return shared_.outbound.memoryBytes() + shared_.inbound.memoryBytes() + own_.outbound.memoryBytes() +
+           own_.inbound.memoryBytes();
+  }
+
+ private:
+  struct Pair {
+    Buffer outbound, inbound;
+  };
+  Pair& pairFor(int columns) { return columns <= sharedColumns_ ? shared_ : own_; }
+
+  std::size_t sendLength_, receiveLength_;
+  bool staged_;
+  Pair shared_, own_;
+  int sharedColumns_ = 0;
+  int ownColumns_ = 0;
+};
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,206 @@
+#include "Komvos_MpiChannel.hpp"
+
+#include "Komvos_Error.hpp"
+
+// How this works. A binding is one set of persistent requests, for one pair of buffers, one width and, where messages
+// are received in place, one vector. An exchange selects its binding by these addresses and starts its requests; only
+// the first exchange with them makes requests (addBinding, then initReceive and initSend for each message that goes by
+// MPI). Nothing is allocated after that.
+//
+// MPI errors are returned, not fatal. A receive that got a wrong message completes with an error in its status or with
+// another number of values: arrivalOf() says which, the caller decides. After an error the requests cannot be trusted,
+// so finish() drops the binding and the next exchange makes a new one. Any other error of an MPI call is thrown.
+//
+// A rank that abandons an exchange uses no binding: it sends empty messages and drains what was sent to it.
+
+namespace Komvos::Impl {
+
+MpiChannel::MpiChannel(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule)
+    : comm_(std::move(comm)),
+      firstTag_(firstTag),
+      schedule_(schedule),
+      indices_(schedule.receives.size()),
+      statuses_(schedule.receives.size()) {}
+
+MpiChannel::~MpiChannel() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (!finalized) {
+    freeBindings();
+  }
+}
+
+bool MpiChannel::select(const BufferAddresses& buffers) {
+  for (Binding& binding : bindings_) {
+    if (binding.buffers == buffers) {
+      binding_ = &binding;
+      return true;
+    }
+  }
+  return false;
+}
+
+void MpiChannel::addBinding(const BufferAddresses& buffers) {
+  Binding binding{buffers, MPI_DATATYPE_NULL, {}, {}};
+  mpiCheck(MPI_Type_contiguous(buffers.bytesPerValue, MPI_BYTE, &binding.type), "MPI_Type_contiguous");
+  mpiCheck(MPI_Type_commit(&binding.type), "MPI_Type_commit");
+  binding.receives.assign(schedule_.receives.size(), MPI_REQUEST_NULL);
+  binding.sends.assign(schedule_.sends.size(), MPI_REQUEST_NULL);
+  bindings_.push_back(std::move(binding));
+  binding_ = &bindings_.back();
+}
+
+void MpiChannel::initReceive(int receive) {
+  const Schedule::Message& m = schedule_.receives[receive];
+  mpiCheck(MPI_Recv_init(buffers().receiveAddress(m), m.count, binding_->type, m.peer, tagOf(m), comm_->get(),
+                         &binding_->receives[receive]),
+           "MPI_Recv_init");
+}
+
+void MpiChannel::initSend(int send) {
+  const Schedule::Message& m = schedule_.sends[send];
+  mpiCheck(MPI_Send_init(buffers().sendAddress(m), m.count, binding_->type, m.peer, tagOf(m), comm_->get(),
+                         &binding_->sends[send]),
+           "MPI_Send_init");
+}
+
+void MpiChannel::freeBindings() {
+  for (Binding& binding : bindings_) {
+    for (std::vector<MPI_Request>* requests : {&binding.sends, &binding.receives}) {
+      for (MPI_Request& request : *requests) {
+        if (request != MPI_REQUEST_NULL) {
+          MPI_Request_free(&request);
+        }
+      }
+    }
+    MPI_Type_free(&binding.type);
+  }
+  bindings_.clear();
+  binding_ = nullptr;
+}
+
+void MpiChannel::dropBinding() {
+  receiveFailed_ = false;
+  bindings_.erase(bindings_.begin() + (binding_ - bindings_.data()));
+  binding_ = nullptr;
+}
+
+void MpiChannel::startReceive(int receive) { mpiCheck(MPI_Start(&binding_->receives[receive]), "MPI_Start"); }
+
+void MpiChannel::startAllReceives() {
+  if (!binding_->receives.empty()) {
+    mpiCheck(MPI_Startall(static_cast<int>(binding_->receives.size()), binding_->receives.data()), "MPI_Startall");
+  }
+}
+
+void MpiChannel::startSend(int send) {
+  if (binding_->sends[send] != MPI_REQUEST_NULL) {
+    mpiCheck(MPI_Start(&binding_->sends[send]), "MPI_Start");
+  }
+}
+
+void MpiChannel::clearErrors() {
+  for (MPI_Status& status : statuses_) {
+    status.MPI_ERROR = MPI_SUCCESS;
+  }
+}
+
+int MpiChannel::completeSome(bool wait) {
+  clearErrors();
+  int count = 0;
+  std::vector<MPI_Request>& receives = binding_->receives;
+  const auto some = wait ? MPI_Waitsome : MPI_Testsome;
+  const int code = some(static_cast<int>(receives.size()), receives.data(), &count, indices_.data(), statuses_.data());
+  if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
+    mpiCheck(code, wait ? "MPI_Waitsome" : "MPI_Testsome");
+  }
+  return count == MPI_UNDEFINED ? 0 : count;
+}
+
+void MpiChannel::completeAll() {
+  clearErrors();
+  std::vector<MPI_Request>& receives = binding_->receives;
+  const int code = MPI_Waitall(static_cast<int>(receives.size()), receives.data(), statuses_.data());
+  if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
+    mpiCheck(code, "MPI_Waitall");
+  }
+}
+
+MpiChannel::Arrival MpiChannel::arrivalOf(const MPI_Status& status) {
+  const bool failed = status.MPI_ERROR != MPI_SUCCESS;
+  receiveFailed_ = receiveFailed_ || failed;
+  MPI_Count bytes = -1;
+  MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+  return {bytes / buffers().bytesPerValue, failed};
+}
+
+bool MpiChannel::testSends() {
+  int done = 0;
+  std::vector<MPI_Request>& sends = binding_->sends;
+  mpiCheck(MPI_Testall(static_cast<int>(sends.size()), sends.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
+  return done != 0;
+}
+
+void MpiChannel::finish() {
+  if (binding_ != nullptr && !binding_->sends.empty()) {
+    mpiCheck(MPI_Waitall(static_cast<int>(binding_->sends.size()), binding_->sends.data(), MPI_STATUSES_IGNORE),
+             "MPI_Waitall");
+  }
+  waitForEmptySends();
+  if (receiveFailed_) {
+    dropBinding();
+  }
+}
+
+void MpiChannel::sendEmpty(int send) {
+  const Schedule::Message& m = schedule_.sends[send];
+  emptySends_.emplace_back();
+  mpiCheck(MPI_Isend(nullptr, 0, MPI_BYTE, m.peer, tagOf(m), comm_->get(), &emptySends_.back()), "MPI_Isend");
+}
+
+void MpiChannel::waitForEmptySends() {
+  if (!emptySends_.empty()) {
+    mpiCheck(MPI_Waitall(static_cast<int>(emptySends_.size()), emptySends_.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    emptySends_.clear();
+  }
+}
+
+namespace {
+
+/// Takes a message of any size; counts of more than an int can hold come as two blocks of one type.
+void receiveBytes(MPI_Message message, MPI_Count bytes, std::vector<char>& buffer) {
+  buffer.resize(static_cast<std::size_t>(bytes));
+  const MPI_Count unit = 1 << 30;
+  const int lengths[2] = {static_cast<int>(bytes / unit), static_cast<int>(bytes % unit)};
+  const MPI_Aint places[2] = {0, static_cast<MPI_Aint>(bytes - bytes % unit)};
+  MPI_Datatype block = MPI_DATATYPE_NULL;
+  MPI_Datatype whole = MPI_DATATYPE_NULL;
+  mpiCheck(MPI_Type_contiguous(static_cast<int>(unit), MPI_BYTE, &block), "MPI_Type_contiguous");
+  const MPI_Datatype types[2] = {block, MPI_BYTE};
+  mpiCheck(MPI_Type_create_struct(2, lengths, places, types, &whole), "MPI_Type_create_struct");
+  mpiCheck(MPI_Type_commit(&whole), "MPI_Type_commit");
+  mpiCheck(MPI_Mrecv(buffer.data(), 1, whole, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+  MPI_Type_free(&whole);
+  MPI_Type_free(&block);
+}
+
+}  // namespace
+
+void MpiChannel::drain(int receive) {
+  const Schedule::Message& m = schedule_.receives[receive];
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  MPI_Count bytes = 0;
+  mpiCheck(MPI_Mprobe(m.peer, tagOf(m), comm_->get(), &message, &status), "MPI_Mprobe");
+  mpiCheck(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
+  receiveBytes(message, bytes, discarded_);
+}
+
+std::size_t MpiChannel::memoryBytes() const {
+  const std::size_t receives = schedule_.receives.size();
+  const std::size_t sends = schedule_.sends.size();
+  return bindings_.size() * (sizeof(Binding) + (sends + receives) * sizeof(MPI_Request)) +
+         receives * (sizeof(int) + sizeof(MPI_Status)) + discarded_.capacity();
+}
+
+}  // namespace Komvos::Impl
