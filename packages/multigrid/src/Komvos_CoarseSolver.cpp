@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_Exchange.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 
 namespace Komvos {

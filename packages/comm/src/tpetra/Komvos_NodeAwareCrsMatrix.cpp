@@ -2,11 +2,28 @@
 
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "Komvos_CrsRowKernels.hpp"
+#include "Komvos_DeviceList.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
+#include "Komvos_ShapeError.hpp"
+
+// How this works. The constructor plans the halo between domain and column map (importer) and, where range and row map
+// differ, the one between them (exporter). It sorts the rows into three classes by the furthest value they need.
+//
+// An apply has at most two exchanges. Not transposed: ghosts of X come forward along the importer, hidden behind the
+// product (applyRows): local rows, then those that need this node, then the rest, with messages moved on in between.
+// Then, if there is an exporter, sums of rows go back along it. Transposed, the roles change: X comes forward along the
+// exporter, Tpetra computes the product over the column map, and ghosts of Y go back along the importer. So each apply
+// is a forward exchange of one halo, then a reverse exchange of the other, and abandonApply() abandons both in this
+// order.
+//
+// Vectors without constant stride, and an output that overlaps the input, are copied first. A rank whose vectors do not
+// fit abandons both exchanges, a rank whose forward exchange fails abandons the reverse one; then they throw.
 
 namespace Komvos {
 
@@ -17,271 +34,24 @@ const std::string multiplyLabel = "Komvos::NodeAwareCrsMatrix::multiplyRows";
 const std::string copyOwnedLabel = "Komvos::NodeAwareCrsMatrix::copyOwned";
 const std::string permuteLabel = "Komvos::NodeAwareCrsMatrix::permute";
 
-}  // namespace
-
-namespace {
-
-/// An ascending list of rows on the host as runs, short enough to be shared out among threads.
-template <class RunList, class RowList>
-RunList runsIn(const RowList& rows) {
+/// An ascending list of rows on the host as intervals, short enough to be shared out among threads.
+template <class IntervalList, class RowList>
+IntervalList intervalsIn(const RowList& rows) {
   const int longest = 64;
-  std::vector<Impl::RowInterval> runs;
+  std::vector<Impl::RowInterval> intervals;
   for (std::size_t i = 0; i < rows.extent(0); ++i) {
-    if (!runs.empty() && runs.back().first + runs.back().count == rows(i) && runs.back().count < longest) {
-      ++runs.back().count;
+    const bool continues = !intervals.empty() && intervals.back().first + intervals.back().count == rows(i);
+    if (continues && intervals.back().count < longest) {
+      ++intervals.back().count;
     } else {
-      runs.push_back({rows(i), 1});
+      intervals.push_back({rows(i), 1});
     }
   }
-  const RunList list(Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::runs", Kokkos::WithoutInitializing), runs.size());
-  std::copy(runs.begin(), runs.end(), list.data());
+  const IntervalList list(Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::intervals", Kokkos::WithoutInitializing),
+                          intervals.size());
+  std::copy(intervals.begin(), intervals.end(), list.data());
   return list;
 }
-
-}  // namespace
-
-template <class Scalar, class LO, class GO, class Node>
-struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
-  using execution_space = typename Node::device_type::execution_space;
-  using memory_space = typename Impl::BufferSpace<execution_space>::type;
-  using RowList = Kokkos::View<int*, memory_space>;
-  using RunList = Kokkos::View<Impl::RowInterval*, memory_space>;
-  using exchange_type = Exchange<Scalar, typename Node::device_type>;
-  using ghost_view = typename exchange_type::view;
-  using local_matrix_type = typename crs_matrix_type::local_matrix_device_type;
-  using graph_type = typename local_matrix_type::StaticCrsGraphType;
-  using rows_type = Impl::LocalMatrix<Scalar, typename graph_type::size_type, LO>;
-
-  graph_type graph;
-  std::unique_ptr<halo_type> import;
-  std::unique_ptr<halo_type> exporter;
-  int numSame = 0;
-  int numGhosts = 0;
-  int numPermuted = 0;
-  RowList rowsOf[3];  // by class, see ClassifyRows
-  RunList runsOf[3];  // the same as runs, where the host computes
-  int progressRows = 0;
-  /// Where rows with ghosts have many entries, owned values are copied beside the ghosts while messages travel: one
-  /// streamed copy costs less than asking for each entry which of two arrays it is in.
-  bool copiesOwned = false;
-
-  // Work space, kept between applies: a column of [owned values if they are copied, ghosts] for each column of X.
-  mutable Kokkos::View<Scalar*, memory_space> columnValues;
-  mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY;
-
-  void classify(const local_matrix_type& matrix);
-  int numCopied() const { return copiesOwned ? numSame : 0; }
-  ghost_view columnView(int columns) const;
-  template <class Source>
-  void multiply(const rows_type& matrix, int rowClass, const Source& x, const typename exchange_type::const_view& b,
-                const typename exchange_type::view& y, Scalar alpha, Scalar beta, exchange_type* running) const;
-  void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
-                 Scalar alpha, Scalar beta) const;
-
-  /// Takes part in the exchanges of an apply without values, so that no rank waits for this one.
-  void abandonFirst(bool transposed) const;
-  void abandonSecond(bool transposed) const;
-};
-
-template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandonFirst(bool transposed) const {
-  if (halo_type* const halo = transposed ? exporter.get() : import.get()) {
-    halo->template exchange<Scalar>().abandonForward();
-  }
-}
-
-template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandonSecond(bool transposed) const {
-  if (halo_type* const halo = transposed ? import.get() : exporter.get()) {
-    halo->template exchange<Scalar>().abandonReverse();
-  }
-}
-
-template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matrix_type& matrix) {
-  std::vector<int> classes(numGhosts, 1);
-  if (import) {
-    for (const ExchangePlan::Delivery& delivery : import->plan().deliveries) {
-      classes[delivery.target] = delivery.onNode ? 1 : 2;
-    }
-  }
-  Kokkos::View<int*, memory_space> ghostClass("Komvos::NodeAwareCrsMatrix::ghostClass", numGhosts);
-  Kokkos::deep_copy(ghostClass, Kokkos::View<const int*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
-                                    classes.data(), classes.size()));
-  graph = matrix.graph;
-  const int numRows = matrix.numRows();
-  using RowClass = Kokkos::View<int*, memory_space>;
-  const RowClass rowClass("Komvos::NodeAwareCrsMatrix::rowClass", numRows);
-  const Kokkos::RangePolicy<execution_space> allRows(0, numRows);
-  using Classify = Impl::ClassifyRows<Kokkos::View<int*, memory_space>, typename graph_type::row_map_type,
-                                      typename graph_type::entries_type, RowClass>;
-  Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::classifyRows", allRows,
-                       Classify{ghostClass, matrix.graph.row_map, matrix.graph.entries, rowClass, numSame});
-  for (int c = 0; c < 3; ++c) {
-    int count = 0;
-    Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countRows", allRows, Impl::CountRows<RowClass>{rowClass, c},
-                            count);
-    rowsOf[c] = RowList(Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::rows", Kokkos::WithoutInitializing), count);
-    Kokkos::parallel_scan("Komvos::NodeAwareCrsMatrix::compactRows", allRows,
-                          Impl::CompactRows<RowClass, RowList>{rowClass, rowsOf[c], c});
-    if constexpr (Impl::hostCanAccessBuffers<execution_space>()) {
-      Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: a row list is complete");
-      runsOf[c] = runsIn<RunList>(rowsOf[c]);
-    }
-  }
-  std::size_t entriesWithGhosts = 0;
-  for (const int c : {1, 2}) {
-    std::size_t count = 0;
-    using Count = Impl::CountEntries<typename graph_type::row_map_type, RowList>;
-    Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countEntries",
-                            Kokkos::RangePolicy<execution_space>(0, rowsOf[c].extent(0)),
-                            Count{matrix.graph.row_map, rowsOf[c]}, count);
-    entriesWithGhosts += count;
-  }
-  copiesOwned = entriesWithGhosts > static_cast<std::size_t>(numSame);
-  Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: row lists are complete");
-  // On the host, messages get a chance to travel on after this many rows: some tens of microseconds.
-  const std::size_t entries = matrix.nnz();
-  const std::size_t entriesBetween = 32768 * static_cast<std::size_t>(execution_space().concurrency());
-  const std::size_t rowsBetween = entriesBetween * std::max(1, numRows) / std::max<std::size_t>(1, entries);
-  progressRows = static_cast<int>(std::min<std::size_t>(std::max<std::size_t>(64, rowsBetween), 1 << 30));
-}
-
-template <class Scalar, class LO, class GO, class Node>
-auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::columnView(int columns) const -> ghost_view {
-  const int length = numCopied() + numGhosts;
-  const std::size_t size = static_cast<std::size_t>(length) * columns;
-  if (columnValues.extent(0) < size) {
-    columnValues = Kokkos::View<Scalar*, memory_space>("Komvos::NodeAwareCrsMatrix::columnValues", size);
-  }
-  return ghost_view(columnValues.data(), length, columns);
-}
-
-template <class Scalar, class LO, class GO, class Node>
-template <class Source>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const rows_type& matrix, int rowClass, const Source& x,
-                                                               const typename exchange_type::const_view& b,
-                                                               const typename exchange_type::view& y, Scalar alpha,
-                                                               Scalar beta, exchange_type* running) const {
-  constexpr bool onHost = Impl::hostCanAccessBuffers<execution_space>();
-  const int numRows = static_cast<int>(rowsOf[rowClass].extent(0));
-  if (numRows == 0) {
-    return;
-  }
-  const bool allRows = static_cast<std::size_t>(numRows) == static_cast<std::size_t>(graph.numRows());
-  const RowList list = allRows ? RowList() : rowsOf[rowClass];
-  const int columns = static_cast<int>(y.extent(1));
-  // Pieces of rows: runs on the host, single rows elsewhere.
-  const int numPieces = onHost ? static_cast<int>(runsOf[rowClass].extent(0)) : numRows;
-  const auto wanted = static_cast<long>(progressRows) * numPieces / numRows;
-  const int step = running != nullptr && onHost ? static_cast<int>(std::max(1L, wanted)) : numPieces;
-  const auto launch = [&](auto width, int first, int last, int firstColumn) {
-    using Rows = Impl::MultiplyRows<Scalar, rows_type, RowList, Source, decltype(width)::value>;
-    Rows rows{matrix, list, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta, first, firstColumn};
-    const Kokkos::RangePolicy<execution_space> policy(0, last - first);
-    if constexpr (onHost) {
-      Kokkos::parallel_for(multiplyLabel, policy, Impl::MultiplyRuns<Rows, RunList>{rows, runsOf[rowClass], first});
-    } else {
-      Kokkos::parallel_for(multiplyLabel, policy, rows);
-    }
-  };
-  for (int first = 0; first < numPieces; first += step) {
-    const int last = std::min(numPieces, first + step);
-    int column = 0;
-    for (; column + 4 <= columns; column += 4) {
-      launch(std::integral_constant<int, 4>(), first, last, column);
-    }
-    for (; column < columns; ++column) {
-      launch(std::integral_constant<int, 1>(), first, last, column);
-    }
-    if (running != nullptr) {
-      running->progress();
-    }
-  }
-}
-
-/// Y = beta B + alpha A X over the row map.
-template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix_type& A, const multivector_type& X,
-                                                                const multivector_type& B, multivector_type& Y,
-                                                                Scalar alpha, Scalar beta) const {
-  const execution_space space;
-  const auto x = X.getLocalViewDevice(Tpetra::Access::ReadOnly);
-  const auto y = Y.getLocalViewDevice(Tpetra::Access::ReadWrite);
-  const bool same = &B == &Y;
-  const typename exchange_type::const_view b =
-      same ? typename exchange_type::const_view(y)
-           : typename exchange_type::const_view(B.getLocalViewDevice(Tpetra::Access::ReadOnly));
-  const auto matrixValues = Impl::deviceValues(A);
-  const rows_type matrix{graph.row_map.data(), graph.entries.data(), matrixValues.data()};
-  const Impl::OneVector<Scalar> owned{{x.data(), x.stride_1()}};
-  if (!import) {
-    multiply(matrix, 0, owned, b, y, alpha, beta, nullptr);
-    return;
-  }
-  exchange_type& run = import->template exchange<Scalar>();
-  const int columns = static_cast<int>(x.extent(1));
-  const ghost_view values = columnView(columns);
-  const ghost_view ghosts =
-      Kokkos::subview(values, std::make_pair(numCopied(), numCopied() + numGhosts), Kokkos::ALL());
-  run.begin(space, x, ghosts);
-  using Copy = Impl::CopyRows<Scalar, typename halo_type::index_view>;
-  const Impl::VectorAccess<const Scalar> xAt{x.data(), x.stride_1()};
-  if (copiesOwned) {
-    Kokkos::parallel_for(copyOwnedLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
-                         Copy{{values.data(), values.stride_1()}, xAt, {}, {}, 0, 0, columns, false});
-  }
-  if (numPermuted > 0) {
-    Kokkos::parallel_for(
-        permuteLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted),
-        Copy{
-            {ghosts.data(), ghosts.stride_1()}, xAt, import->permuteTo(), import->permuteFrom(), 0, 0, columns, false});
-  }
-  const auto multiplyWithGhosts = [&](int rowClass, exchange_type* running) {
-    if (copiesOwned) {
-      multiply(matrix, rowClass, Impl::OneVector<Scalar>{{values.data(), values.stride_1()}}, b, y, alpha, beta,
-               running);
-    } else {
-      const Impl::OwnedAndGhosts<Scalar> both{{x.data(), x.stride_1()}, {ghosts.data(), ghosts.stride_1()}, numSame};
-      multiply(matrix, rowClass, both, b, y, alpha, beta, running);
-    }
-  };
-  multiply(matrix, 0, owned, b, y, alpha, beta, &run);
-  run.finishOnNode(space, ghosts);
-  multiplyWithGhosts(1, &run);
-  run.end(space, ghosts);
-  multiplyWithGhosts(2, nullptr);
-}
-
-template <class Scalar, class LO, class GO, class Node>
-NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_type& matrix,
-                                                             const ExchangeOptions& options)
-    : crs_matrix_type(matrix), state_(std::make_unique<State>()) {
-  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
-  throwOnAllIfAny(comm, matrix.isFillComplete() ? "" : "NodeAwareCrsMatrix: the matrix is not fill complete");
-  // The base class shares its work vectors with the original; two matrices in use at once need their own.
-  this->importMV_ = Teuchos::null;
-  this->exportMV_ = Teuchos::null;
-  const auto graph = this->getCrsGraph();
-  State& state = *state_;
-  const int numColumns = static_cast<int>(Impl::localLength(*graph->getColMap()));
-  state.numSame = numColumns;
-  if (!graph->getImporter().is_null()) {
-    state.import = std::make_unique<halo_type>(*graph->getImporter(), options);
-    state.numSame = state.import->numSame();
-    state.numPermuted = static_cast<int>(state.import->permuteTo().extent(0));
-  }
-  if (!graph->getExporter().is_null()) {
-    state.exporter = std::make_unique<halo_type>(*graph->getExporter(), options);
-  }
-  state.numGhosts = numColumns - state.numSame;
-  state.classify(this->getLocalMatrixDevice());
-}
-
-template <class Scalar, class LO, class GO, class Node>
-NodeAwareCrsMatrix<Scalar, LO, GO, Node>::~NodeAwareCrsMatrix() = default;
-
-namespace {
 
 /// A work vector over `map`, made anew only when map or width change.
 template <class MultiVector, class Map>
@@ -304,20 +74,18 @@ void scaleOrClear(MultiVector& Y, Scalar beta) {
 
 /// What is wrong with `vector` as `name` over `map` with so many columns, or nothing.
 template <class MultiVector, class Map>
-std::string misfit(const char* name, const MultiVector& vector, const Map& map, std::size_t columns) {
-  const std::size_t rows = Impl::localLength(map);
-  if (vector.getLocalLength() == rows && vector.getNumVectors() == columns) {
-    return {};
-  }
-  return std::string("NodeAwareCrsMatrix: ") + name + " is " + std::to_string(vector.getLocalLength()) + " x " +
-         std::to_string(vector.getNumVectors()) + ", it must be " + std::to_string(rows) + " x " +
-         std::to_string(columns) + " (rank " + std::to_string(map.getComm()->getRank()) + ")";
+std::string shapeError(const char* name, const MultiVector& vector, const Map& map, std::size_t columns) {
+  return Impl::shapeError("NodeAwareCrsMatrix", name, {vector.getLocalLength(), vector.getNumVectors()},
+                          {Impl::localLength(map), columns});
 }
 
+std::string onRank(const Teuchos::Comm<int>& comm) { return " (rank " + std::to_string(comm.getRank()) + ")"; }
+
+/// Whether vectors share entries. Also true if one has no constant stride: it is to be copied, too.
 template <class MultiVector>
-bool overlap(const MultiVector& a, const MultiVector& b) {
+bool mayOverlap(const MultiVector& a, const MultiVector& b) {
   if (!a.isConstantStride() || !b.isConstantStride()) {
-    return true;  // made into contiguous copies anyway
+    return true;
   }
   const auto x = a.getLocalViewDevice(Tpetra::Access::ReadOnly);
   const auto y = b.getLocalViewDevice(Tpetra::Access::ReadOnly);
@@ -327,87 +95,388 @@ bool overlap(const MultiVector& a, const MultiVector& b) {
 }  // namespace
 
 template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, multivector_type& Y,
-                                                     Teuchos::ETransp mode, Scalar alpha, Scalar beta) const {
-  const State& state = *state_;
-  const std::size_t columns = X.getNumVectors();
-  const bool transposed = mode != Teuchos::NO_TRANS;
-  const std::string error = misfit("X", X, transposed ? *this->getRangeMap() : *this->getDomainMap(), columns) +
-                            misfit("Y", Y, transposed ? *this->getDomainMap() : *this->getRangeMap(), columns);
-  const Scalar zero{};
-  const Scalar one{1};
-  if (alpha == zero && error.empty()) {  // as Tpetra: X is not read
-    scaleOrClear(Y, beta);
-    return;
+struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
+  using RowClass = Impl::RowClass;
+  using execution_space = typename Node::device_type::execution_space;
+  using memory_space = typename Impl::BufferSpace<execution_space>::type;
+  using RowList = Kokkos::View<int*, memory_space>;
+  using IntervalList = Kokkos::View<Impl::RowInterval*, memory_space>;
+  using ClassList = Kokkos::View<RowClass*, memory_space>;
+  using exchange_type = Exchange<Scalar, typename Node::device_type>;
+  using const_view = typename exchange_type::const_view;
+  using view = typename exchange_type::view;
+  using local_matrix_type = typename crs_matrix_type::local_matrix_device_type;
+  using graph_type = typename local_matrix_type::StaticCrsGraphType;
+  using rows_type = Impl::LocalMatrix<Scalar, typename graph_type::size_type, LO>;
+
+  graph_type graph;
+  std::unique_ptr<halo_type> importer;
+  std::unique_ptr<halo_type> exporter;
+  int numSame = 0;
+  int numGhosts = 0;
+  int numPermuted = 0;
+  RowList rowsOf[3];            // by index(RowClass)
+  IntervalList intervalsOf[3];  // the same rows as intervals, where the host computes
+  int progressRows = 0;         // on the host, messages get a chance to travel on after so many rows
+  /// Where rows with ghosts have many entries, owned values are copied beside the ghosts while messages travel: one
+  /// streamed copy costs less than asking for each entry which of two arrays it is in.
+  bool copiesOwned = false;
+
+  // Work space, kept between applies: a column of [owned values if they are copied, ghosts] for each column of X.
+  mutable Kokkos::View<Scalar*, memory_space> columnValues;
+  mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY;
+
+  void classify(const local_matrix_type& matrix);
+  ClassList classifyGhosts() const;
+  void listRows(const ClassList& rowClassOf);
+  std::size_t entriesIn(RowClass rowClass) const;
+  int rowsBetweenProgress(std::size_t entries) const;
+
+  int numCopied() const { return copiesOwned ? numSame : 0; }
+  view columnView(int columns) const;
+  template <class Source>
+  void multiply(const rows_type& matrix, RowClass rowClass, const Source& x, const const_view& b, const view& y,
+                Scalar alpha, Scalar beta, exchange_type* running) const;
+  void copyOwnedValues(const execution_space& space, const const_view& x, const view& values, const view& ghosts) const;
+
+  // Steps of apply; vectors have been checked and have constant stride. `A` is the matrix this state belongs to.
+  void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
+                 Scalar alpha, Scalar beta) const;
+  void applyPlain(const NodeAwareCrsMatrix& A, const multivector_type& X, multivector_type& Y, Scalar alpha,
+                  Scalar beta) const;
+  void applyTransposed(const NodeAwareCrsMatrix& A, const multivector_type& X, multivector_type& Y,
+                       Teuchos::ETransp mode, Scalar alpha, Scalar beta) const;
+  /// Calls work(X, Y), with contiguous copies where X and Y overlap or have no constant stride.
+  template <class Work>
+  void withCopies(const multivector_type& X, multivector_type& Y, const Work& work) const;
+
+  void abandonForward(Teuchos::ETransp mode) const;
+  void abandonReverse(Teuchos::ETransp mode) const;
+};
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandonForward(Teuchos::ETransp mode) const {
+  if (halo_type* const halo = mode == Teuchos::NO_TRANS ? importer.get() : exporter.get()) {
+    halo->template exchange<Scalar>().abandonForward();
   }
-  if (!error.empty()) {
-    if (alpha != zero) {
-      state.abandonFirst(transposed);
-      state.abandonSecond(transposed);
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandonReverse(Teuchos::ETransp mode) const {
+  if (halo_type* const halo = mode == Teuchos::NO_TRANS ? exporter.get() : importer.get()) {
+    halo->template exchange<Scalar>().abandonReverse();
+  }
+}
+
+/// Ghosts that are permuted owned values count as on this node.
+template <class Scalar, class LO, class GO, class Node>
+auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classifyGhosts() const -> ClassList {
+  std::vector<RowClass> classes(numGhosts, RowClass::onNode);
+  if (importer) {
+    for (const ExchangePlan::Delivery& delivery : importer->plan().deliveries) {
+      classes[delivery.target] = delivery.onNode ? RowClass::onNode : RowClass::offNode;
     }
-    throw PlanMismatch(error);
   }
-  if (!Y.isConstantStride() || overlap(X, Y)) {
-    multivector_type& contiguousX = workVector(state.copyOfX, X.getMap(), columns);
-    multivector_type& contiguousY = workVector(state.copyOfY, Y.getMap(), columns);
-    Tpetra::deep_copy(contiguousX, X);
-    Tpetra::deep_copy(contiguousY, Y);
-    apply(contiguousX, contiguousY, mode, alpha, beta);
-    Tpetra::deep_copy(Y, contiguousY);
+  return Impl::deviceList<memory_space>("Komvos::NodeAwareCrsMatrix::ghostClasses", classes);
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matrix_type& matrix) {
+  graph = matrix.graph;
+  const int numRows = matrix.numRows();
+  const ClassList rowClassOf("Komvos::NodeAwareCrsMatrix::rowClassOf", numRows);
+  using Classify =
+      Impl::ClassifyRows<ClassList, typename graph_type::row_map_type, typename graph_type::entries_type, ClassList>;
+  Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::classifyRows", Kokkos::RangePolicy<execution_space>(0, numRows),
+                       Classify{classifyGhosts(), graph.row_map, graph.entries, rowClassOf, numSame});
+  listRows(rowClassOf);
+  copiesOwned = entriesIn(RowClass::onNode) + entriesIn(RowClass::offNode) > static_cast<std::size_t>(numSame);
+  Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: row lists are complete");
+  progressRows = rowsBetweenProgress(matrix.nnz());
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::listRows(const ClassList& rowClassOf) {
+  const Kokkos::RangePolicy<execution_space> allRows(0, rowClassOf.extent(0));
+  for (const RowClass c : Impl::rowClasses) {
+    int count = 0;
+    Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countRows", allRows, Impl::CountRows<ClassList>{rowClassOf, c},
+                            count);
+    const RowList rows(Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::rows", Kokkos::WithoutInitializing), count);
+    Kokkos::parallel_scan("Komvos::NodeAwareCrsMatrix::compactRows", allRows,
+                          Impl::CompactRows<ClassList, RowList>{rowClassOf, rows, c});
+    rowsOf[index(c)] = rows;
+    if constexpr (Impl::hostCanAccessBuffers<execution_space>()) {
+      Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: a row list is complete");
+      intervalsOf[index(c)] = intervalsIn<IntervalList>(rows);
+    }
+  }
+}
+
+template <class Scalar, class LO, class GO, class Node>
+std::size_t NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::entriesIn(RowClass rowClass) const {
+  const RowList& rows = rowsOf[index(rowClass)];
+  using Count = Impl::CountEntries<typename graph_type::row_map_type, RowList>;
+  std::size_t count = 0;
+  Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countEntries",
+                          Kokkos::RangePolicy<execution_space>(0, rows.extent(0)), Count{graph.row_map, rows}, count);
+  return count;
+}
+
+/// Some tens of microseconds of work.
+template <class Scalar, class LO, class GO, class Node>
+int NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::rowsBetweenProgress(std::size_t entries) const {
+  const std::size_t numRows = std::max(1, static_cast<int>(graph.numRows()));
+  const std::size_t entriesBetween = 32768 * static_cast<std::size_t>(execution_space().concurrency());
+  const std::size_t rowsBetween = entriesBetween * numRows / std::max<std::size_t>(1, entries);
+  return static_cast<int>(std::min<std::size_t>(std::max<std::size_t>(64, rowsBetween), 1 << 30));
+}
+
+template <class Scalar, class LO, class GO, class Node>
+auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::columnView(int columns) const -> view {
+  const int length = numCopied() + numGhosts;
+  const std::size_t size = static_cast<std::size_t>(length) * columns;
+  if (columnValues.extent(0) < size) {
+    columnValues = Kokkos::View<Scalar*, memory_space>("Komvos::NodeAwareCrsMatrix::columnValues", size);
+  }
+  return view(columnValues.data(), length, columns);
+}
+
+/// y = beta b + alpha A x over the rows of one class. \param running an exchange to be moved on in between, or null
+template <class Scalar, class LO, class GO, class Node>
+template <class Source>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const rows_type& matrix, Impl::RowClass rowClass,
+                                                               const Source& x, const const_view& b, const view& y,
+                                                               Scalar alpha, Scalar beta,
+                                                               exchange_type* running) const {
+  constexpr bool onHost = Impl::hostCanAccessBuffers<execution_space>();
+  const RowList& rowList = rowsOf[index(rowClass)];
+  const IntervalList& intervals = intervalsOf[index(rowClass)];
+  const int numRows = static_cast<int>(rowList.extent(0));
+  if (numRows == 0) {
     return;
   }
-  if (!X.isConstantStride()) {
-    multivector_type& contiguousX = workVector(state.copyOfX, X.getMap(), columns);
-    Tpetra::deep_copy(contiguousX, X);
-    apply(contiguousX, Y, mode, alpha, beta);
+  const bool allRows = static_cast<std::size_t>(numRows) == static_cast<std::size_t>(graph.numRows());
+  const RowList list = allRows ? RowList() : rowList;
+  const int columns = static_cast<int>(y.extent(1));
+  // Pieces of rows: intervals on the host, single rows elsewhere.
+  const int numPieces = onHost ? static_cast<int>(intervals.extent(0)) : numRows;
+  const auto wanted = static_cast<long>(progressRows) * numPieces / numRows;
+  const int step = running != nullptr && onHost ? static_cast<int>(std::max(1L, wanted)) : numPieces;
+  const auto launch = [&](auto width, int first, int last, int firstColumn) {
+    using Rows = Impl::MultiplyRows<Scalar, rows_type, RowList, Source, decltype(width)::value>;
+    Rows rows{matrix, list, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta, first, firstColumn};
+    const Kokkos::RangePolicy<execution_space> policy(0, last - first);
+    if constexpr (onHost) {
+      Kokkos::parallel_for(multiplyLabel, policy, Impl::MultiplyIntervals<Rows, IntervalList>{rows, intervals, first});
+    } else {
+      Kokkos::parallel_for(multiplyLabel, policy, rows);
+    }
+  };
+  for (int first = 0; first < numPieces; first += step) {
+    const int last = std::min(numPieces, first + step);
+    int column = 0;
+    for (; column + 4 <= columns; column += 4) {
+      launch(std::integral_constant<int, 4>(), first, last, column);
+    }
+    for (; column < columns; ++column) {
+      launch(std::integral_constant<int, 1>(), first, last, column);
+    }
+    if (running != nullptr) {
+      running->progress();
+    }
+  }
+}
+
+/// What stays on this rank: owned values beside the ghosts, if they are copied, and the permuted ones among them.
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::copyOwnedValues(const execution_space& space, const const_view& x,
+                                                                      const view& values, const view& ghosts) const {
+  using Copy = Impl::CopyRows<Scalar, typename halo_type::index_view>;
+  const Impl::VectorAccess<const Scalar> xAt{x.data(), x.stride_1()};
+  const int columns = static_cast<int>(x.extent(1));
+  if (copiesOwned) {
+    Kokkos::parallel_for(copyOwnedLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
+                         Copy{{values.data(), values.stride_1()}, xAt, {}, {}, 0, 0, columns, false});
+  }
+  if (numPermuted > 0) {
+    const Copy copy{
+        {ghosts.data(), ghosts.stride_1()}, xAt, importer->permuteTo(), importer->permuteFrom(), 0, 0, columns, false};
+    Kokkos::parallel_for(permuteLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted), copy);
+  }
+}
+
+/// Y = beta B + alpha A X over the row map.
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix_type& A, const multivector_type& X,
+                                                                const multivector_type& B, multivector_type& Y,
+                                                                Scalar alpha, Scalar beta) const {
+  const execution_space space;
+  const auto x = X.getLocalViewDevice(Tpetra::Access::ReadOnly);
+  const auto y = Y.getLocalViewDevice(Tpetra::Access::ReadWrite);
+  const const_view b = &B == &Y ? const_view(y) : const_view(B.getLocalViewDevice(Tpetra::Access::ReadOnly));
+  const auto matrixValues = Impl::deviceValues(A);
+  const rows_type matrix{graph.row_map.data(), graph.entries.data(), matrixValues.data()};
+  const Impl::OneVector<Scalar> owned{{x.data(), x.stride_1()}};
+  if (!importer) {
+    multiply(matrix, RowClass::local, owned, b, y, alpha, beta, nullptr);
     return;
   }
+  exchange_type& exchange = importer->template exchange<Scalar>();
+  const view values = columnView(static_cast<int>(x.extent(1)));
+  const view ghosts = Kokkos::subview(values, std::make_pair(numCopied(), numCopied() + numGhosts), Kokkos::ALL());
+  const auto multiplyWithGhosts = [&](RowClass rowClass, exchange_type* running) {
+    if (copiesOwned) {
+      const Impl::OneVector<Scalar> copied{{values.data(), values.stride_1()}};
+      multiply(matrix, rowClass, copied, b, y, alpha, beta, running);
+    } else {
+      const Impl::OwnedAndGhosts<Scalar> both{{x.data(), x.stride_1()}, {ghosts.data(), ghosts.stride_1()}, numSame};
+      multiply(matrix, rowClass, both, b, y, alpha, beta, running);
+    }
+  };
+  exchange.begin(space, x, ghosts);
+  copyOwnedValues(space, x, values, ghosts);
+  multiply(matrix, RowClass::local, owned, b, y, alpha, beta, &exchange);
+  exchange.finishOnNode(space, ghosts);
+  multiplyWithGhosts(RowClass::onNode, &exchange);
+  exchange.end(space, ghosts);
+  multiplyWithGhosts(RowClass::offNode, nullptr);
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyPlain(const NodeAwareCrsMatrix& A, const multivector_type& X,
+                                                                 multivector_type& Y, Scalar alpha, Scalar beta) const {
+  if (!exporter) {
+    applyRows(A, X, Y, Y, alpha, beta);
+    return;
+  }
+  multivector_type& rows = workVector(rowVector, A.getRowMap(), X.getNumVectors());
   try {
-    if (!transposed) {
-      if (!state.exporter) {
-        state.applyRows(*this, X, Y, Y, alpha, beta);
-        return;
-      }
-      multivector_type& rows = workVector(state.rowVector, this->getRowMap(), columns);
-      state.applyRows(*this, X, rows, rows, alpha, zero);
-    } else if (state.exporter) {
-      state.exporter->doImport(X, workVector(state.rowVector, this->getRowMap(), columns), Tpetra::INSERT);
-    }
+    applyRows(A, X, rows, rows, alpha, Scalar{});
   } catch (const PlanMismatch&) {
-    state.abandonSecond(transposed);
+    abandonReverse(Teuchos::NO_TRANS);
     throw;
   }
-  if (!transposed) {
-    scaleOrClear(Y, beta);
-    state.exporter->doExport(*state.rowVector, Y, Tpetra::ADD_ASSIGN);
-    return;
-  }
-  const multivector_type& rows = state.exporter ? *state.rowVector : X;
   scaleOrClear(Y, beta);
-  if (!state.import) {
-    this->localApply(rows, Y, mode, alpha, one);
+  exporter->doExport(rows, Y, Tpetra::ADD_ASSIGN);
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyTransposed(const NodeAwareCrsMatrix& A,
+                                                                      const multivector_type& X, multivector_type& Y,
+                                                                      Teuchos::ETransp mode, Scalar alpha,
+                                                                      Scalar beta) const {
+  const Scalar one{1};
+  const std::size_t columns = X.getNumVectors();
+  if (exporter) {
+    try {
+      exporter->doImport(X, workVector(rowVector, A.getRowMap(), columns), Tpetra::INSERT);
+    } catch (const PlanMismatch&) {
+      abandonReverse(mode);
+      throw;
+    }
+  }
+  const multivector_type& rows = exporter ? *rowVector : X;
+  scaleOrClear(Y, beta);
+  if (!importer) {
+    A.localApply(rows, Y, mode, alpha, one);
     return;
   }
-  multivector_type& sums = workVector(state.columnVector, this->getColMap(), columns);
-  sums.putScalar(zero);  // localApply with beta == 0 keeps what is not a number
-  this->localApply(rows, sums, mode, alpha, one);
-  state.import->doExport(sums, Y, Tpetra::ADD_ASSIGN);
+  multivector_type& sums = workVector(columnVector, A.getColMap(), columns);
+  sums.putScalar(Scalar{});  // localApply with beta == 0 keeps what is not a number
+  A.localApply(rows, sums, mode, alpha, one);
+  importer->doExport(sums, Y, Tpetra::ADD_ASSIGN);
+}
+
+template <class Scalar, class LO, class GO, class Node>
+template <class Work>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::withCopies(const multivector_type& X, multivector_type& Y,
+                                                                 const Work& work) const {
+  if (!mayOverlap(X, Y)) {
+    work(X, Y);
+    return;
+  }
+  multivector_type& contiguousX = workVector(copyOfX, X.getMap(), X.getNumVectors());
+  multivector_type& contiguousY = workVector(copyOfY, Y.getMap(), Y.getNumVectors());
+  Tpetra::deep_copy(contiguousX, X);
+  Tpetra::deep_copy(contiguousY, Y);
+  work(contiguousX, contiguousY);
+  Tpetra::deep_copy(Y, contiguousY);
+}
+
+template <class Scalar, class LO, class GO, class Node>
+NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_type& matrix,
+                                                             const ExchangeOptions& options)
+    : crs_matrix_type(matrix), state_(std::make_unique<State>()) {
+  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
+  throwOnAllIfAny(comm, matrix.isFillComplete() ? "" : "NodeAwareCrsMatrix: the matrix is not fill complete");
+  // The base class shares its work vectors with the original; two matrices in use at once need their own.
+  this->importMV_ = Teuchos::null;
+  this->exportMV_ = Teuchos::null;
+  const auto graph = this->getCrsGraph();
+  State& state = *state_;
+  const int numColumns = static_cast<int>(Impl::localLength(*graph->getColMap()));
+  state.numSame = numColumns;
+  if (!graph->getImporter().is_null()) {
+    state.importer = std::make_unique<halo_type>(*graph->getImporter(), options);
+    state.numSame = state.importer->numSame();
+    state.numPermuted = static_cast<int>(state.importer->permuteTo().extent(0));
+  }
+  if (!graph->getExporter().is_null()) {
+    state.exporter = std::make_unique<halo_type>(*graph->getExporter(), options);
+  }
+  state.numGhosts = numColumns - state.numSame;
+  state.classify(this->getLocalMatrixDevice());
+}
+
+template <class Scalar, class LO, class GO, class Node>
+NodeAwareCrsMatrix<Scalar, LO, GO, Node>::~NodeAwareCrsMatrix() = default;
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, multivector_type& Y,
+                                                     Teuchos::ETransp mode, Scalar alpha, Scalar beta) const {
+  const bool plain = mode == Teuchos::NO_TRANS;
+  const std::size_t columns = X.getNumVectors();
+  const std::string error =
+      Impl::firstError({shapeError("X", X, plain ? *this->getDomainMap() : *this->getRangeMap(), columns),
+                        shapeError("Y", Y, plain ? *this->getRangeMap() : *this->getDomainMap(), columns)});
+  if (!error.empty()) {
+    if (alpha != Scalar{}) {
+      abandonApply(mode);
+    }
+    throw PlanMismatch(error + onRank(*this->getComm()));
+  }
+  if (alpha == Scalar{}) {  // as Tpetra: X is not read
+    scaleOrClear(Y, beta);
+    return;
+  }
+  state_->withCopies(X, Y, [&](const multivector_type& x, multivector_type& y) {
+    if (plain) {
+      state_->applyPlain(*this, x, y, alpha, beta);
+    } else {
+      state_->applyTransposed(*this, x, y, mode, alpha, beta);
+    }
+  });
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::abandonApply(Teuchos::ETransp mode) const {
+  state_->abandonForward(mode);
+  state_->abandonReverse(mode);
 }
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& X, const multivector_type& B,
                                                         multivector_type& R) const {
   const std::size_t columns = X.getNumVectors();
-  const std::string error = misfit("X", X, *this->getDomainMap(), columns) +
-                            misfit("B", B, *this->getRangeMap(), columns) +
-                            misfit("R", R, *this->getRangeMap(), columns);
+  const std::string error = Impl::firstError({shapeError("X", X, *this->getDomainMap(), columns),
+                                              shapeError("B", B, *this->getRangeMap(), columns),
+                                              shapeError("R", R, *this->getRangeMap(), columns)});
   if (!error.empty()) {
-    state_->abandonFirst(false);
-    state_->abandonSecond(false);
-    throw PlanMismatch(error);
+    abandonApply(Teuchos::NO_TRANS);
+    throw PlanMismatch(error + onRank(*this->getComm()));
   }
-  const bool direct = !state_->exporter && X.isConstantStride() && B.isConstantStride() && R.isConstantStride() &&
-                      !overlap(X, R) && !overlap(B, R);
+  const bool direct = !state_->exporter && !mayOverlap(X, R) && !mayOverlap(B, R);
   if (direct) {
     state_->applyRows(*this, X, B, R, Scalar{-1}, Scalar{1});
     return;
@@ -418,7 +487,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& 
 
 template <class Scalar, class LO, class GO, class Node>
 auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::importHalo() const -> const halo_type* {
-  return state_->import.get();
+  return state_->importer.get();
 }
 template <class Scalar, class LO, class GO, class Node>
 auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::exportHalo() const -> const halo_type* {
@@ -426,7 +495,8 @@ auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::exportHalo() const -> const halo_
 }
 template <class Scalar, class LO, class GO, class Node>
 auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::rowCounts() const -> RowCounts {
-  return {state_->rowsOf[0].extent(0), state_->rowsOf[1].extent(0), state_->rowsOf[2].extent(0)};
+  const auto count = [this](Impl::RowClass rowClass) { return state_->rowsOf[index(rowClass)].extent(0); };
+  return {count(Impl::RowClass::local), count(Impl::RowClass::onNode), count(Impl::RowClass::offNode)};
 }
 
 template class NodeAwareCrsMatrix<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;

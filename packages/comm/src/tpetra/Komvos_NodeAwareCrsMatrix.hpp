@@ -35,13 +35,14 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
   ~NodeAwareCrsMatrix() override;
 
   /// Y = beta Y + alpha op(A) X. \note Collective.
-  /// \throws PlanMismatch if a vector does not fit, also on ranks that would have got values from this one. A rank
-  /// whose own code throws before apply() lets the others finish by abandoning, in this order, the exchanges of
-  /// importHalo() forward and of exportHalo() in reverse, if transposed those of exportHalo() forward and of
-  /// importHalo() in reverse; see NodeAwareImport::exchange().
+  /// \throws PlanMismatch if a vector does not fit, also on ranks that would have got values from this one
   void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
              Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),
              Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;
+
+  /// Takes part in the exchanges of an apply without values, so that no rank waits; ranks that miss values throw.
+  /// \note In the place of apply(), on a rank that cannot call it, because its own code threw before.
+  void abandonApply(Teuchos::ETransp mode = Teuchos::NO_TRANS) const;
 
   /// R = B - A X, in one pass over A. \note Collective. \throws PlanMismatch as apply
   void residual(const multivector_type& X, const multivector_type& B, multivector_type& R) const;

@@ -3,14 +3,34 @@
 #include <Tpetra_Details_Transfer.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <Tpetra_Distributor.hpp>
+#include <Tpetra_Export.hpp>
+#include <Tpetra_Import.hpp>
+#include <algorithm>
+#include <string>
 #include <typeindex>
 #include <unordered_map>
 #include <vector>
 
+#include "Komvos_DeviceList.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_Exchange.hpp"
 #include "Komvos_GatherKernels.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_ShapeError.hpp"
+
+// How this works. The constructor reads who sends which entries to whom out of the Tpetra transfer (TransferLists),
+// with the unique side as "owned" whether it is an Import or an Export. Tpetra numbers entries locally on each side; so
+// owners tell each peer their own indices (learnOwnerIndices), which with the rank identify a value. That is the
+// Pattern; planHalo() decides route and transport.
+//
+// doImport and doExport are one body, transfer(), read in two directions. It checks the vectors, begins the exchange,
+// copies what stays on this rank while messages travel (same entries, then permuted ones), and ends the exchange, which
+// writes or adds the rest. In an export, several permuted entries may add to one owned entry, hence the atomic add in
+// CopyRows. The last fence makes the target readable on the host.
+//
+// A rank that finds an error in its arguments abandons the exchange before it throws, so that no other rank waits.
+// Exchanges are made for each scalar type when it is first used.
 
 namespace Komvos {
 
@@ -26,7 +46,8 @@ struct TransferLists {
   std::vector<int> ghostPeers, ghostLengths, ghostLids;  // what comes from each peer
 };
 
-/// (rank of each entry) to (rank, length) runs, after sorting by rank; entries of a rank keep their order.
+/// (rank of each entry) to peers and how many entries each has, after sorting by rank; entries of a rank keep their
+/// order.
 void groupByRank(Teuchos::ArrayView<const int> rankOfEntry, Teuchos::ArrayView<const DefaultLocalOrdinal> lids,
                  std::vector<int>& peers, std::vector<int>& lengths, std::vector<int>& sorted) {
   std::vector<int> order(rankOfEntry.size());
@@ -96,15 +117,6 @@ Pattern makePattern(Impl::PrivateComm& comm, const TransferLists& lists, std::si
   return pattern;
 }
 
-template <class View>
-View toDevice(const std::vector<int>& values) {
-  Kokkos::View<int*, typename View::memory_space> device(
-      Kokkos::view_alloc("Komvos::NodeAwareImport::permute", Kokkos::WithoutInitializing), values.size());
-  Kokkos::deep_copy(device, Kokkos::View<const int*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(
-                                values.data(), values.size()));
-  return device;
-}
-
 }  // namespace
 
 template <class LO, class GO, class Node>
@@ -117,7 +129,7 @@ struct NodeAwareImport<LO, GO, Node>::State {
   int numPermuted = 0;
   index_view permuteTo, permuteFrom;
   PlannedHalo halo;
-  std::unordered_map<std::type_index, std::shared_ptr<void>> exchanges;
+  std::unordered_map<std::type_index, std::shared_ptr<void>> exchanges;  // by scalar type
 
   State(const Tpetra::Details::Transfer<LO, GO, Node>& transfer, bool isImport, const ExchangeOptions& options)
       : ownedMap(isImport ? transfer.getSourceMap() : transfer.getTargetMap()),
@@ -150,14 +162,32 @@ struct NodeAwareImport<LO, GO, Node>::State {
     for (int& index : ghost) {
       index -= numSame;
     }
-    permuteTo = toDevice<index_view>(ghost);
-    permuteFrom = toDevice<index_view>(std::vector<int>(from.begin(), from.end()));
+    using Space = typename index_view::memory_space;
+    permuteTo = Impl::deviceList<Space>("Komvos::NodeAwareImport::permuteTo", ghost);
+    permuteFrom =
+        Impl::deviceList<Space>("Komvos::NodeAwareImport::permuteFrom", std::vector<int>(from.begin(), from.end()));
   }
+
+  int numOverlapping() const { return numSame + halo.plan->numTarget; }
+  /// The rows of an overlapping vector that the exchange moves.
+  template <class View>
+  auto ghostsOf(const View& overlapping) const {
+    return Kokkos::subview(overlapping, std::make_pair(numSame, numOverlapping()), Kokkos::ALL());
+  }
+
+  template <class Scalar>
+  void transfer(Impl::Direction direction, Exchange<Scalar, device_type>& exchange,
+                const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
+                Tpetra::CombineMode mode) const;
+  template <class Scalar>
+  void copyLocal(Impl::Direction direction, const execution_space& space,
+                 const Impl::VectorAccess<const Scalar>& source, const Impl::VectorAccess<Scalar>& target, int columns,
+                 bool add) const;
 };
 
 template <class LO, class GO, class Node>
-NodeAwareImport<LO, GO, Node>::NodeAwareImport(const import_type& import, const ExchangeOptions& options)
-    : state_(std::make_unique<State>(import, true, options)) {}
+NodeAwareImport<LO, GO, Node>::NodeAwareImport(const import_type& importer, const ExchangeOptions& options)
+    : state_(std::make_unique<State>(importer, true, options)) {}
 template <class LO, class GO, class Node>
 NodeAwareImport<LO, GO, Node>::NodeAwareImport(const export_type& exporter, const ExchangeOptions& options)
     : state_(std::make_unique<State>(exporter, false, options)) {}
@@ -171,12 +201,13 @@ NodeAwareImport<LO, GO, Node>& NodeAwareImport<LO, GO, Node>::operator=(NodeAwar
 template <class LO, class GO, class Node>
 template <class Scalar>
 auto NodeAwareImport<LO, GO, Node>::exchange() const -> Exchange<Scalar, device_type>& {
-  std::shared_ptr<void>& made = state_->exchanges[typeid(Scalar)];
-  if (!made) {
-    made = std::make_shared<Exchange<Scalar, device_type>>(state_->userComm, state_->halo.plan, state_->halo.columns,
-                                                           state_->halo.intraNode);
+  using exchange_type = Exchange<Scalar, device_type>;
+  std::shared_ptr<void>& found = state_->exchanges[typeid(Scalar)];
+  if (!found) {
+    const PlannedHalo& halo = state_->halo;
+    found = std::make_shared<exchange_type>(state_->userComm, halo.plan, halo.columns, halo.intraNode);
   }
-  return *static_cast<Exchange<Scalar, device_type>*>(made.get());
+  return *static_cast<exchange_type*>(found.get());
 }
 
 namespace {
@@ -205,97 +236,110 @@ class Columns {
   Teuchos::RCP<MultiVector> copy_;
 };
 
-template <class Source, class Target>
-std::string mismatch(const char* caller, const Source& source, const Target& target, int sourceLength,
-                     int targetLength) {
-  if (static_cast<int>(source.extent(0)) == sourceLength && static_cast<int>(target.extent(0)) == targetLength &&
-      source.extent(1) == target.extent(1) && source.extent(1) > 0) {
-    return {};
-  }
-  const auto shape = [](std::size_t rows, std::size_t columns) {
-    return std::to_string(rows) + " x " + std::to_string(columns);
-  };
-  return std::string("NodeAwareImport::") + caller + ": source is " + shape(source.extent(0), source.extent(1)) +
-         ", target is " + shape(target.extent(0), target.extent(1)) + "; the maps have " +
-         std::to_string(sourceLength) + " and " + std::to_string(targetLength) + " entries here";
-}
-
 bool addsLocally(Tpetra::CombineMode mode) { return mode == Tpetra::ADD_ASSIGN; }
 bool addsRemotely(Tpetra::CombineMode mode) { return mode == Tpetra::ADD || mode == Tpetra::ADD_ASSIGN; }
+bool replaces(Tpetra::CombineMode mode) { return mode == Tpetra::INSERT || mode == Tpetra::REPLACE; }
+
+/// doImport and doExport, in words.
+const char* callerOf(Impl::Direction direction) {
+  return direction == Impl::Direction::forward ? "NodeAwareImport::doImport" : "NodeAwareImport::doExport";
+}
+
+template <class ExchangeType>
+void abandon(ExchangeType& exchange, Impl::Direction direction) {
+  direction == Impl::Direction::forward ? exchange.abandonForward() : exchange.abandonReverse();
+}
+
+/// \throws BadInput, after abandoning the exchange
+template <class ExchangeType>
+void requireMode(ExchangeType& exchange, Impl::Direction direction, Tpetra::CombineMode mode) {
+  const bool forward = direction == Impl::Direction::forward;
+  if (!addsRemotely(mode) && !(forward && replaces(mode))) {
+    abandon(exchange, direction);
+    throw BadInput(std::string(callerOf(direction)) + ": CombineMode must be " +
+                   (forward ? "INSERT, REPLACE, ADD" : "ADD") + " or ADD_ASSIGN");
+  }
+}
+
+/// \throws PlanMismatch, after abandoning the exchange
+template <class ExchangeType, class Source, class Target>
+void requireShapes(ExchangeType& exchange, Impl::Direction direction, const Source& source, const Target& target,
+                   int numOverlapping) {
+  const ExchangePlan& plan = exchange.plan();
+  const bool forward = direction == Impl::Direction::forward;
+  const auto owned = static_cast<std::size_t>(plan.numOwned);
+  const auto overlapping = static_cast<std::size_t>(numOverlapping);
+  const std::size_t columns = std::max<std::size_t>(1, source.extent(1));
+  const std::string error =
+      Impl::firstError({Impl::shapeError(callerOf(direction), "source", {source.extent(0), source.extent(1)},
+                                         {forward ? owned : overlapping, columns}),
+                        Impl::shapeError(callerOf(direction), "target", {target.extent(0), target.extent(1)},
+                                         {forward ? overlapping : owned, columns})});
+  if (!error.empty()) {
+    abandon(exchange, direction);
+    throw PlanMismatch(error + " (rank " + std::to_string(plan.rank) + ")");
+  }
+}
 
 }  // namespace
 
 template <class LO, class GO, class Node>
 template <class Scalar>
-void NodeAwareImport<LO, GO, Node>::doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
-                                             Tpetra::CombineMode mode) const {
-  const State& state = *state_;
-  auto& run = exchange<Scalar>();
-  if (mode != Tpetra::INSERT && mode != Tpetra::REPLACE && !addsRemotely(mode)) {
-    run.abandonForward();
-    throw BadInput("NodeAwareImport::doImport: CombineMode must be INSERT, REPLACE, ADD or ADD_ASSIGN");
-  }
+void NodeAwareImport<LO, GO, Node>::State::transfer(Impl::Direction direction, Exchange<Scalar, device_type>& exchange,
+                                                    const multivector_type<Scalar>& source,
+                                                    multivector_type<Scalar>& target, Tpetra::CombineMode mode) const {
+  requireMode(exchange, direction, mode);
   Columns<multivector_type<Scalar>> from(source);
   Columns<multivector_type<Scalar>> to(target);
   const auto x = from.read();
   const auto y = to.readWrite();
-  const int numOverlapping = state.numSame + plan().numTarget;
-  if (const std::string error = mismatch("doImport", x, y, plan().numOwned, numOverlapping); !error.empty()) {
-    run.abandonForward();
-    throw PlanMismatch(error + " (rank " + std::to_string(plan().rank) + ")");
-  }
+  requireShapes(exchange, direction, x, y, numOverlapping());
+  const bool forward = direction == Impl::Direction::forward;
   const execution_space space;
-  run.begin(space, x);
-  const Impl::VectorAccess<const Scalar> xAt{x.data(), x.stride_1()};
-  const Impl::VectorAccess<Scalar> yAt{y.data(), y.stride_1()};
-  const int columns = static_cast<int>(x.extent(1));
-  using Rows = Impl::CopyRows<Scalar, index_view>;
-  const Kokkos::RangePolicy<execution_space> sameRows(space, 0, state.numSame);
-  Kokkos::parallel_for(sameLabel, sameRows, Rows{yAt, xAt, {}, {}, 0, 0, columns, addsLocally(mode)});
-  const Kokkos::RangePolicy<execution_space> permutedRows(space, 0, state.numPermuted);
-  Kokkos::parallel_for(
-      permuteLabel, permutedRows,
-      Rows{yAt, xAt, state.permuteTo, state.permuteFrom, state.numSame, 0, columns, addsLocally(mode)});
-  run.end(space, Kokkos::subview(y, std::make_pair(state.numSame, numOverlapping), Kokkos::ALL()),
-          addsRemotely(mode) ? Combine::add : Combine::insert);
-  Impl::fence(space, "Komvos::NodeAwareImport::doImport: target may be read on the host");
+  if (forward) {
+    exchange.begin(space, x);
+  } else {
+    exchange.beginReverse(space, ghostsOf(x));
+  }
+  copyLocal<Scalar>(direction, space, {x.data(), x.stride_1()}, {y.data(), y.stride_1()}, static_cast<int>(x.extent(1)),
+                    addsLocally(mode));
+  if (forward) {
+    exchange.end(space, ghostsOf(y), addsRemotely(mode) ? Combine::add : Combine::insert);
+  } else {
+    exchange.endReverse(space, y);
+  }
+  Impl::fence(space, "Komvos::NodeAwareImport: target may be read on the host");
   to.finish(target);
+}
+
+/// Entries that stay on this rank: those at the same place in both maps, and the permuted ones.
+template <class LO, class GO, class Node>
+template <class Scalar>
+void NodeAwareImport<LO, GO, Node>::State::copyLocal(Impl::Direction direction, const execution_space& space,
+                                                     const Impl::VectorAccess<const Scalar>& source,
+                                                     const Impl::VectorAccess<Scalar>& target, int columns,
+                                                     bool add) const {
+  using Rows = Impl::CopyRows<Scalar, index_view>;
+  const bool forward = direction == Impl::Direction::forward;
+  Kokkos::parallel_for(sameLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
+                       Rows{target, source, {}, {}, 0, 0, columns, add});
+  const Rows permuted = forward ? Rows{target, source, permuteTo, permuteFrom, numSame, 0, columns, add}
+                                : Rows{target, source, permuteFrom, permuteTo, 0, numSame, columns, add};
+  Kokkos::parallel_for(permuteLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted), permuted);
+}
+
+template <class LO, class GO, class Node>
+template <class Scalar>
+void NodeAwareImport<LO, GO, Node>::doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
+                                             Tpetra::CombineMode mode) const {
+  state_->transfer(Impl::Direction::forward, exchange<Scalar>(), source, target, mode);
 }
 
 template <class LO, class GO, class Node>
 template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                                              Tpetra::CombineMode mode) const {
-  const State& state = *state_;
-  auto& run = exchange<Scalar>();
-  if (!addsRemotely(mode)) {
-    run.abandonReverse();
-    throw BadInput("NodeAwareImport::doExport: CombineMode must be ADD or ADD_ASSIGN");
-  }
-  Columns<multivector_type<Scalar>> from(source);
-  Columns<multivector_type<Scalar>> to(target);
-  const auto x = from.read();
-  const auto y = to.readWrite();
-  const int numOverlapping = state.numSame + plan().numTarget;
-  if (const std::string error = mismatch("doExport", x, y, numOverlapping, plan().numOwned); !error.empty()) {
-    run.abandonReverse();
-    throw PlanMismatch(error + " (rank " + std::to_string(plan().rank) + ")");
-  }
-  const execution_space space;
-  run.beginReverse(space, Kokkos::subview(x, std::make_pair(state.numSame, numOverlapping), Kokkos::ALL()));
-  const Impl::VectorAccess<const Scalar> xAt{x.data(), x.stride_1()};
-  const Impl::VectorAccess<Scalar> yAt{y.data(), y.stride_1()};
-  const int columns = static_cast<int>(x.extent(1));
-  using Rows = Impl::CopyRows<Scalar, index_view>;
-  const Kokkos::RangePolicy<execution_space> sameRows(space, 0, state.numSame);
-  Kokkos::parallel_for(sameLabel, sameRows, Rows{yAt, xAt, {}, {}, 0, 0, columns, addsLocally(mode)});
-  const Kokkos::RangePolicy<execution_space> permutedRows(space, 0, state.numPermuted);
-  Kokkos::parallel_for(
-      permuteLabel, permutedRows,
-      Rows{yAt, xAt, state.permuteFrom, state.permuteTo, 0, state.numSame, columns, addsLocally(mode)});
-  run.endReverse(space, y);
-  Impl::fence(space, "Komvos::NodeAwareImport::doExport: target may be read on the host");
-  to.finish(target);
+  state_->transfer(Impl::Direction::reverse, exchange<Scalar>(), source, target, mode);
 }
 
 template <class LO, class GO, class Node>

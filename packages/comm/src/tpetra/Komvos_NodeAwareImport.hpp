@@ -2,18 +2,22 @@
 /// Tpetra::Import's doImport and doExport along a node-aware route.
 #pragma once
 
+#include <Teuchos_RCP.hpp>
 #include <Tpetra_CombineMode.hpp>
-#include <Tpetra_Export.hpp>
-#include <Tpetra_Import.hpp>
-#include <Tpetra_MultiVector.hpp>
+#include <Tpetra_Export_fwd.hpp>
+#include <Tpetra_Import_fwd.hpp>
 #include <memory>
 
-#include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangeOptions.hpp"
 #include "Komvos_HaloReport.hpp"
+#include "Komvos_KokkosShim.hpp"
 #include "Komvos_TpetraShim.hpp"
 
 namespace Komvos {
+
+template <class Scalar, class Device>
+class Exchange;  // Komvos_Exchange.hpp
+struct ExchangePlan;
 
 /// Moves the same values between the same maps as a Tpetra::Import (or Export), with fewer messages between nodes.
 ///
@@ -44,7 +48,7 @@ class NodeAwareImport {
 
   /// \note Collective on the communicator of the maps.
   /// \throws BadInput on all ranks if the options cannot be used on one of them.
-  explicit NodeAwareImport(const import_type& import, const ExchangeOptions& options = {});
+  explicit NodeAwareImport(const import_type& importer, const ExchangeOptions& options = {});
   /// The same for an Export. \note Collective, and throws, as above.
   explicit NodeAwareImport(const export_type& exporter, const ExchangeOptions& options = {});
   ~NodeAwareImport();

@@ -11,6 +11,9 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_Exchange.hpp"
+#include "Komvos_ExchangePlan.hpp"
+#include "Komvos_HaloPlanner.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_Settings.hpp"
 #include "support/mpi_support.hpp"

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "Komvos_ExchangePlan.hpp"
+#include "Komvos_HaloPlanner.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "support/matrix_support.hpp"
 #include "support/mpi_counter.hpp"

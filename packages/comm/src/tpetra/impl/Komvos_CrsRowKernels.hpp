@@ -6,34 +6,42 @@
 
 namespace Komvos::Impl {
 
-/// What a column needs: 0 an owned value in place, 1 a ghost that comes straight from this node (or a permuted owned
-/// value), 2 any other ghost.
-template <class IndexView, class RowMap, class Columns, class RowClass>
+/// What the columns of a row, or one column, need.
+enum class RowClass {
+  local,   ///< owned values in place
+  onNode,  ///< also ghosts that come straight from this node, or owned values that are permuted
+  offNode  ///< also other ghosts
+};
+constexpr RowClass rowClasses[] = {RowClass::local, RowClass::onNode, RowClass::offNode};
+constexpr int index(RowClass rowClass) { return static_cast<int>(rowClass); }
+
+/// The class of a row is the highest of its columns.
+template <class GhostClasses, class RowMap, class Columns, class ClassList>
 struct ClassifyRows {
-  IndexView ghostClass;
+  GhostClasses ghostClasses;
   RowMap rowMap;
   Columns columns;
-  RowClass rowClass;
+  ClassList rowClassOf;
   int numSame;
   KOKKOS_INLINE_FUNCTION void operator()(int row) const {
-    int needs = 0;
+    RowClass highest = RowClass::local;
     for (std::size_t k = rowMap(row); k < rowMap(row + 1); ++k) {
       const int column = columns(k);
-      const int c = column < numSame ? 0 : ghostClass(column - numSame);
-      needs = c > needs ? c : needs;
+      const RowClass needed = column < numSame ? RowClass::local : ghostClasses(column - numSame);
+      highest = needed > highest ? needed : highest;
     }
-    rowClass(row) = needs;
+    rowClassOf(row) = highest;
   }
 };
 
 /// Writes the rows of one class, ascending, in a parallel_scan.
-template <class RowClass, class RowList>
+template <class ClassList, class RowList>
 struct CompactRows {
-  RowClass rowClass;
+  ClassList rowClassOf;
   RowList rows;
-  int wanted;
+  RowClass wanted;
   KOKKOS_INLINE_FUNCTION void operator()(int row, int& position, bool final) const {
-    if (rowClass(row) == wanted) {
+    if (rowClassOf(row) == wanted) {
       if (final) {
         rows(position) = row;
       }
@@ -42,11 +50,11 @@ struct CompactRows {
   }
 };
 
-template <class RowClass>
+template <class ClassList>
 struct CountRows {
-  RowClass rowClass;
-  int wanted;
-  KOKKOS_INLINE_FUNCTION void operator()(int row, int& count) const { count += rowClass(row) == wanted ? 1 : 0; }
+  ClassList rowClassOf;
+  RowClass wanted;
+  KOKKOS_INLINE_FUNCTION void operator()(int row, int& count) const { count += rowClassOf(row) == wanted ? 1 : 0; }
 };
 
 /// Entries of x by column index: one vector for all of them.
@@ -159,16 +167,16 @@ struct RowInterval {
   int first, count;
 };
 
-/// MultiplyRows for the rows of runs, one run after the other: on the host, where a row has little work and its index
-/// costs as much as an entry.
-template <class Rows, class RunList>
-struct MultiplyRuns {
+/// MultiplyRows for the rows of intervals, one interval after the other: on the host, where a row has little work and
+/// its index costs as much as an entry.
+template <class Rows, class IntervalList>
+struct MultiplyIntervals {
   Rows rows;
-  RunList runs;
-  int firstRun;
+  IntervalList intervals;
+  int firstInterval;
   KOKKOS_INLINE_FUNCTION void operator()(int i) const {
-    const RowInterval run = runs(firstRun + i);
-    for (int row = run.first; row < run.first + run.count; ++row) {
+    const RowInterval interval = intervals(firstInterval + i);
+    for (int row = interval.first; row < interval.first + interval.count; ++row) {
       rows.multiply(row);
     }
   }
