@@ -17,14 +17,13 @@
 // How this works. State is the phase machine of an exchange; what it drives are the buffers (MessageBuffers) and, for
 // each direction, the schedule, the index lists and the engine that runs the messages (DirectionState).
 //
-//   begin   fence; start all receives; kernel: vector -> send buffer; (staged: copy to the host); fence; first sends
-//   relay   for each send whose inputs are here: kernel: receive buffer -> send buffer; fence; send
-//   end     poll and relay until nothing waits; wait for all; (staged: copy to the device); kernel: receive buffer ->
-//   vector
+//   begin   fence; start all receives; kernel: vector to send buffer; (staged: copy to the host); fence; first sends
+//   relay   for each send whose inputs are here: kernel: receive buffer to send buffer; fence; send
+//   end     poll and relay until nothing waits; wait; (staged: copy to the device); kernel: receive buffer to vector
 //
 // The first fence lets the last unpack finish before its buffer is received into; those before a send let MPI, or the
-// ranks of this node, read what the kernel wrote. Values that arrive in place, or in shared memory, are written by MPI
-// or by the engine, on the host. finishOnNode() is the part of end() that concerns this node.
+// ranks of this node, read what the kernel wrote. Values received in place are written by MPI, or copied out of shared
+// memory by the engine, without a kernel. finishOnNode() is the part of end() for values of this node.
 //
 // Errors: arguments are checked before anything is sent, and a rank that finds an error abandons the exchange. Once
 // messages are under way, an exchange is always completed, because others wait for what travels on here; then the

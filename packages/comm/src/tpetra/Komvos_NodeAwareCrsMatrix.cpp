@@ -134,6 +134,9 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
 
   int numCopied() const { return copiesOwned ? numSame : 0; }
   view columnView(int columns) const;
+  int piecesBetweenProgress(int numPieces, int numRows) const {
+    return static_cast<int>(std::max(1L, static_cast<long>(progressRows) * numPieces / numRows));
+  }
   template <class Source>
   void multiply(const rows_type& matrix, RowClass rowClass, const Source& x, const const_view& b, const view& y,
                 Scalar alpha, Scalar beta, exchange_type* running) const;
@@ -258,11 +261,10 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const rows_type& 
   }
   const bool allRows = static_cast<std::size_t>(numRows) == static_cast<std::size_t>(graph.numRows());
   const RowList list = allRows ? RowList() : rowList;
-  const int columns = static_cast<int>(y.extent(1));
   // Pieces of rows: intervals on the host, single rows elsewhere.
   const int numPieces = onHost ? static_cast<int>(intervals.extent(0)) : numRows;
-  const auto wanted = static_cast<long>(progressRows) * numPieces / numRows;
-  const int step = running != nullptr && onHost ? static_cast<int>(std::max(1L, wanted)) : numPieces;
+  const int columns = static_cast<int>(y.extent(1));
+  const int step = running != nullptr && onHost ? piecesBetweenProgress(numPieces, numRows) : numPieces;
   const auto launch = [&](auto width, int first, int last, int firstColumn) {
     using Rows = Impl::MultiplyRows<Scalar, rows_type, RowList, Source, decltype(width)::value>;
     Rows rows{matrix, list, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta, first, firstColumn};

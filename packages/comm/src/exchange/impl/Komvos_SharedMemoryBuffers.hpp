@@ -18,7 +18,7 @@ namespace Komvos::Impl {
 /// other.
 struct SharedMemoryFlag {
   alignas(cacheLine) std::atomic<std::uint64_t> published;     ///< number of the exchange whose values are ready
-  std::int32_t bytesPerValue;                           ///< of that exchange; 0: it was abandoned
+  std::int32_t bytesPerValue;                                  ///< of that exchange; 0: it was abandoned
   alignas(cacheLine) std::atomic<std::uint64_t> acknowledged;  ///< last exchange whose values the receiver has copied
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free, "shared between processes");
