@@ -13,7 +13,7 @@ import sys
 import unittest
 import xml.etree.ElementTree
 
-from support.program_test import BAD, MATRICES, ProgramTest, main, run
+from support.program_test import BAD, MATRICES, OPTIONS, ProgramTest, main, run
 
 # One vector layer of 16 points between neighbours; two layers on each of 4 ranks, two ranks on a node.
 SLABS = ("--problem", "laplace3d", "--n", "4,4,8", "--ranks", 4, "--ranks-per-node", 2)

@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
   // Your choice: nothing is measured.
   Komvos::ExchangeOptions chosen = common;
   chosen.route = Komvos::RouteChoice::threeStep;
-  chosen.onNode = Komvos::IntraNode::messages;
+  chosen.intraNode = Komvos::IntraNode::messages;
   const auto threeStep = Komvos::makeNodeAware(matrix, chosen);
 
   // The tuner's choice, recorded and saved.
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
 
   // The choice of the earlier run: nothing is measured, and a halo that is not in the cache is an error.
   Komvos::ExchangeOptions cached = common;
-  cached.decisions = std::make_shared<const Komvos::TuningCache>(Komvos::TuningCache::load(MPI_COMM_WORLD, file));
+  cached.tuningCache = std::make_shared<const Komvos::TuningCache>(Komvos::TuningCache::load(MPI_COMM_WORLD, file));
   const auto again = Komvos::makeNodeAware(matrix, cached);
 
   const Komvos::HaloReport &first = automatic->importHalo()->report(), &second = again->importHalo()->report();
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
                 second.setupSeconds, first.setupSeconds);
   }
   const bool right = threeStep->importHalo()->report().route == "three-step" && second.route == first.route &&
-                     second.onNode == first.onNode && example::productDifference(*matrix, *threeStep) < 1e-14 &&
+                     second.intraNode == first.intraNode && example::productDifference(*matrix, *threeStep) < 1e-14 &&
                      example::productDifference(*matrix, *again) < 1e-14;
   return right ? 0 : 1;
 }

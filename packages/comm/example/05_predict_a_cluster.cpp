@@ -6,6 +6,7 @@
 // `komvos analyze` does all this for matrices and multigrid hierarchies.
 //
 //   ./05_predict_a_cluster
+#include <Komvos_ExchangeModel.hpp>
 #include <Komvos_ExchangePlan.hpp>
 #include <Komvos_MachineModel.hpp>
 #include <Komvos_RouteChoice.hpp>
@@ -33,18 +34,22 @@ std::vector<int> neighboursOf(int rank) {
   return neighbours;
 }
 
+/// What each rank sends, and what it needs of others: a value is its owner and the owner's index.
 std::vector<Komvos::Pattern> patternsOfAllRanks() {
-  std::vector<int> owner;                          // of each point
-  std::vector<std::vector<int>> needed(numRanks);  // by each rank, of others
+  std::vector<Komvos::Pattern> patterns(numRanks);
   for (int rank = 0; rank < numRanks; ++rank) {
-    owner.insert(owner.end(), points, rank);
+    Komvos::Pattern& mine = patterns[rank];
+    mine.rank = rank;
+    mine.numOwned = points;
     for (const int neighbour : neighboursOf(rank)) {
       for (int point = 0; point < points; ++point) {
-        needed[rank].push_back(neighbour * points + point);
+        mine.sends.push_back({neighbour, point});
+        mine.receives.push_back({{neighbour, point}, mine.numTarget++});
       }
     }
+    mine.normalize();
   }
-  return Komvos::patternsFromNeeds(owner, needed);
+  return patterns;
 }
 
 }  // namespace

@@ -120,4 +120,15 @@ double ModelAccumulator::time() const {
   return std::accumulate(times.begin(), times.end(), 0.0);
 }
 
+double modelledExchangeTime(const MachineModel& machine, const std::vector<ExchangePlan>& plans,
+                            const NodeTopology& topology, int bytesPerValue) {
+  ModelAccumulator model(machine, topology, plans.empty() ? 0 : plans.front().numStages);
+  for (const ExchangePlan& plan : plans) {
+    for (const PlanMessage& send : plan.sends) {
+      model.add(send.stage, plan.rank, send.peer, static_cast<long>(send.count) * bytesPerValue);
+    }
+  }
+  return model.time();
+}
+
 }  // namespace Komvos

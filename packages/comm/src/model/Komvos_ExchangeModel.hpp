@@ -65,4 +65,9 @@ class ModelAccumulator {
   std::vector<std::vector<StageLoad>> loads_;  // by rank, then stage
 };
 
+/// Seconds of an exchange whose plans are all at hand, by ModelAccumulator. \param plans of all ranks
+/// \throws BadInput as MessageLoad::add
+double modelledExchangeTime(const MachineModel& machine, const std::vector<ExchangePlan>& plans,
+                            const NodeTopology& topology, int bytesPerValue);
+
 }  // namespace Komvos

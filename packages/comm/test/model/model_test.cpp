@@ -21,7 +21,6 @@
 #include "Komvos_MachineModel.hpp"
 #include "Komvos_SetupTransport.hpp"
 #include "Komvos_ThreeStepRoute.hpp"
-#include "support/model_support.hpp"
 #include "support/test_patterns.hpp"
 
 namespace {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"

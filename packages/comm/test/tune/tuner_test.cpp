@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "Komvos_ExchangeModel.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_HaloPlanner.hpp"
@@ -26,7 +27,6 @@
 #include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_SetupTransport.hpp"
 #include "Komvos_TuningCache.hpp"
-#include "support/model_support.hpp"
 #include "support/mpi_support.hpp"
 #include "support/plan_simulation.hpp"
 #include "support/test_patterns.hpp"
@@ -251,8 +251,7 @@ double modelledByAllRanks(const Komvos::MachineModel& machine, const RouteChoice
   }
   Komvos::InMemorySetupTransport transport(topology.numRanks());
   const auto route = makeRoute(choice, topology, Pairing::byVolume, &sockets);
-  return modelledExchangeTime(machine, buildPlans(transport, topology, *route, patterns), topology,
-                                      sizeof(double));
+  return Komvos::modelledExchangeTime(machine, buildPlans(transport, topology, *route, patterns), topology, sizeof(double));
 }
 
 TEST(Tuner, ModelsAnExchangeAsIfItKnewTheMessagesOfAllRanks) {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_ExchangeModel.hpp"
+#include "Komvos_ExchangeModel.hpp"
 
 namespace Komvos::Impl {
 
