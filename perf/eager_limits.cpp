@@ -19,6 +19,7 @@
 #include <functional>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -80,150 +81,226 @@ Komvos::Pattern allToAll(int rank, int size, int count) {
   return pattern;
 }
 
-struct Variant {
-  std::string name;
-  std::function<void()> run;
-  std::vector<double> seconds;
+struct Options {
+  int values = 4096;
+  int samples = 40;
+  double workSeconds = 2e-3;
+  int slices = 40;
+  std::string route = "standard";
+  std::string limit = "default";
+  std::string json = "-";
 };
+
+void addOptions(CLI::App& app, Options& options) {
+  app.add_option("--values", options.values, "a message, doubles")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000000));
+  app.add_option("--samples", options.samples)->capture_default_str()->check(CLI::Range(1, 1000000));
+  app.add_option("--work", options.workSeconds, "seconds of work between start and wait; 0: none")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--route", options.route, "of our exchange")->capture_default_str();
+  app.add_option("--slices", options.slices, "of work, with a look at the messages after each")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000));
+  app.add_option("--limit", options.limit, "words for the report: the eager limit that was set");
+  app.add_option("--json", options.json, "file for the results, - for standard output")->capture_default_str();
+}
+
+/// All that is timed shares the same vectors.
+class EagerBench {
+ public:
+  EagerBench(MPI_Comm comm, const Options& options);
+
+  void run();
+  Json report() const;
+  void print() const;
+
+ private:
+  struct Variant {
+    std::string name;
+    std::function<void()> run;
+    std::vector<double> seconds;
+  };
+
+  /// Works in slices, and calls look() after each.
+  template <class Look>
+  void work(const Look& look) const {
+    for (int i = 0; i < options_.slices && options_.workSeconds > 0; ++i) {
+      compute(operations_);
+      look();
+    }
+  }
+  void exchange(Exchange& exchange);
+  void receivesEarly();
+  void receivesLate();
+
+  // Plain MPI: requests of receives, then of sends, size - 1 of each.
+  void postReceives();
+  void postSends();
+  void test(int first, int count);
+  void waitForAll();
+
+  MPI_Comm comm_;
+  const Options& options_;
+  int rank_ = 0;
+  int size_ = 0;
+  Komvos::NodeTopology topology_;
+  std::unique_ptr<Exchange> messages_, memory_;
+  Vector owned_, ghosts_;
+  long operations_ = 0;  // of a slice
+  std::vector<MPI_Request> requests_;
+  std::vector<Variant> variants_;
+};
+
+EagerBench::EagerBench(MPI_Comm comm, const Options& options)
+    : comm_(comm), options_(options), topology_(Komvos::NodeTopology::detect(comm)) {
+  MPI_Comm_rank(comm, &rank_);
+  MPI_Comm_size(comm, &size_);
+  Komvos::MpiSetupTransport transport(comm);
+  const auto route = Komvos::makeRoute(Komvos::parseRoute(options.route), topology_);
+  const auto plan = std::make_shared<const Komvos::ExchangePlan>(
+      Komvos::buildPlans(transport, topology_, *route, {allToAll(rank_, size_, options.values)}).front());
+  messages_ = std::make_unique<Exchange>(comm, plan, 1, Komvos::IntraNode::messages);
+  memory_ = std::make_unique<Exchange>(comm, plan, 1, Komvos::IntraNode::sharedMemory);
+  owned_ = Vector("owned", options.values, 1);
+  ghosts_ = Vector("ghosts", static_cast<std::size_t>(options.values) * (size_ - 1), 1);
+  requests_.resize(2 * (size_ - 1));
+  operations_ = operationsFor(options.workSeconds / options.slices);
+  MPI_Bcast(&operations_, 1, MPI_LONG, 0, comm);
+  variants_ = {{"komvos, messages", [this] { exchange(*messages_); }, {}},
+               {"komvos, shared memory", [this] { exchange(*memory_); }, {}},
+               {"receives early", [this] { receivesEarly(); }, {}},
+               {"receives late", [this] { receivesLate(); }, {}}};
+  if (options.workSeconds > 0) {
+    variants_.push_back({"work alone", [this] { work([] {}); }, {}});
+  }
+}
+
+void EagerBench::exchange(Exchange& exchange) {
+  exchange.begin(Space(), owned_, ghosts_);
+  work([&] { exchange.progress(); });
+  exchange.end(Space(), ghosts_);
+}
+
+void EagerBench::receivesEarly() {
+  postReceives();
+  postSends();
+  work([this] { test(0, 2 * (size_ - 1)); });
+  waitForAll();
+}
+
+void EagerBench::receivesLate() {
+  postSends();
+  work([this] { test(size_ - 1, size_ - 1); });
+  postReceives();
+  waitForAll();
+}
+
+void EagerBench::postReceives() {
+  const int count = options_.values;
+  for (int k = 1; k < size_; ++k) {
+    MPI_Irecv(ghosts_.data() + static_cast<std::size_t>(k - 1) * count, count, MPI_DOUBLE, (rank_ + size_ - k) % size_,
+              1, comm_, &requests_[k - 1]);
+  }
+}
+
+void EagerBench::postSends() {
+  for (int k = 1; k < size_; ++k) {
+    MPI_Isend(owned_.data(), options_.values, MPI_DOUBLE, (rank_ + k) % size_, 1, comm_, &requests_[size_ - 2 + k]);
+  }
+}
+
+void EagerBench::test(int first, int count) {
+  int done = 0;
+  MPI_Testall(count, &requests_[first], &done, MPI_STATUSES_IGNORE);
+}
+
+void EagerBench::waitForAll() {
+  MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
+}
+
+void EagerBench::run() {
+  const int warmUps = 3;
+  for (int sample = -warmUps; sample < options_.samples; ++sample) {
+    for (std::size_t i = 0; i < variants_.size(); ++i) {
+      Variant& variant = variants_[(i + sample + warmUps) % variants_.size()];
+      MPI_Barrier(comm_);
+      const double start = MPI_Wtime();
+      variant.run();
+      double seconds = MPI_Wtime() - start;
+      MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm_);
+      if (sample >= 0) {
+        variant.seconds.push_back(seconds);
+      }
+    }
+  }
+}
+
+Json EagerBench::report() const {
+  Json report{{"benchmark", "eager limits"},
+              {"eager_limit", options_.limit},
+              {"ranks", size_},
+              {"nodes", topology_.numNodes()},
+              {"message_bytes", 8L * options_.values},
+              {"work_seconds", options_.workSeconds},
+              {"slices", options_.slices},
+              {"route", options_.route},
+              {"samples", options_.samples}};
+  for (const Variant& variant : variants_) {
+    report["seconds"][variant.name] = {{"median", median(variant.seconds)},
+                                       {"lower_quartile", quantile(variant.seconds, 0.25)},
+                                       {"upper_quartile", quantile(variant.seconds, 0.75)}};
+  }
+  return report;
+}
+
+void EagerBench::print() const {
+  for (const Variant& variant : variants_) {
+    std::fprintf(stderr, "%-12s %9ld bytes  %-24s %9.1f us\n", options_.limit.c_str(), 8L * options_.values,
+                 variant.name.c_str(), 1e6 * median(variant.seconds));
+  }
+}
+
+/// Appends a line to a file, or prints. \return whether that worked
+bool write(const Json& report, const std::string& where) {
+  if (where == "-") {
+    std::cout << report.dump(1) << std::endl;
+    return true;
+  }
+  std::ofstream file(where, std::ios::app);
+  file << report.dump() << "\n" << std::flush;
+  if (!file.good()) {
+    std::fprintf(stderr, "cannot write %s\n", where.c_str());
+  }
+  return file.good();
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Tpetra::ScopeGuard scope(&argc, &argv);
   const MPI_Comm comm = MPI_COMM_WORLD;
+  Options options;
+  CLI::App app("Times an exchange that MPI may or may not buffer");
+  addOptions(app, options);
+  CLI11_PARSE(app, argc, argv);
   int rank = 0;
   int size = 0;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &size);
-  int count = 4096;
-  int samples = 40;
-  double workSeconds = 2e-3;
-  int slices = 40;
-  std::string routeName = "standard";
-  std::string json = "-";
-  std::string limit = "default";
-  CLI::App app("Times an exchange that MPI may or may not buffer");
-  app.add_option("--values", count, "a message, doubles")->capture_default_str()->check(CLI::Range(1, 100000000));
-  app.add_option("--samples", samples)->capture_default_str()->check(CLI::Range(1, 1000000));
-  app.add_option("--work", workSeconds, "seconds of work between start and wait; 0: none")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--route", routeName, "of our exchange")->capture_default_str();
-  app.add_option("--slices", slices, "of work, with a look at the messages after each")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 100000));
-  app.add_option("--limit", limit, "words for the report: the eager limit that was set");
-  app.add_option("--json", json, "file for the results, - for standard output")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
-
-  if (size < 2 || static_cast<long>(count) * (size - 1) > std::numeric_limits<int>::max()) {
+  if (size < 2 || static_cast<long>(options.values) * (size - 1) > std::numeric_limits<int>::max()) {
     if (rank == 0) {
       std::fprintf(stderr, "%d ranks, %d values for each other: at least 2 ranks, fewer than 2^31 values on each\n",
-                   size, count);
+                   size, options.values);
     }
     return 1;
   }
-  Komvos::MpiSetupTransport transport(comm);
-  const auto topology = Komvos::NodeTopology::detect(comm);
-  const auto route = Komvos::makeRoute(Komvos::parseRoute(routeName), topology);
-  const auto plan = std::make_shared<const Komvos::ExchangePlan>(
-      Komvos::buildPlans(transport, topology, *route, {allToAll(rank, size, count)}).front());
-  Exchange messages(comm, plan, 1, Komvos::IntraNode::messages);
-  Exchange memory(comm, plan, 1, Komvos::IntraNode::sharedMemory);
-  const Vector owned("owned", count, 1);
-  const Vector ghosts("ghosts", static_cast<std::size_t>(count) * (size - 1), 1);
-  long operations = operationsFor(workSeconds / slices);
-  MPI_Bcast(&operations, 1, MPI_LONG, 0, comm);
-  const auto work = [&](const auto& look) {
-    for (int i = 0; i < slices && workSeconds > 0; ++i) {
-      compute(operations);
-      look();
-    }
-  };
-  const auto ours = [&](Exchange& exchange) {
-    exchange.begin(Space(), owned, ghosts);
-    work([&] { exchange.progress(); });
-    exchange.end(Space(), ghosts);
-  };
-  std::vector<MPI_Request> requests(2 * (size - 1));
-  const auto sends = [&] {
-    for (int k = 1; k < size; ++k) {
-      MPI_Isend(owned.data(), count, MPI_DOUBLE, (rank + k) % size, 1, comm, &requests[size - 2 + k]);
-    }
-  };
-  const auto receives = [&] {
-    for (int k = 1; k < size; ++k) {
-      MPI_Irecv(ghosts.data() + static_cast<std::size_t>(k - 1) * count, count, MPI_DOUBLE, (rank + size - k) % size, 1,
-                comm, &requests[k - 1]);
-    }
-  };
-  const auto test = [&](int first, int count) {
-    int done = 0;
-    MPI_Testall(count, &requests[first], &done, MPI_STATUSES_IGNORE);
-  };
-  const auto wait = [&] { MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE); };
-  std::vector<Variant> variants{{"komvos, messages", [&] { ours(messages); }, {}},
-                                {"komvos, shared memory", [&] { ours(memory); }, {}},
-                                {"receives early",
-                                 [&] {
-                                   receives();
-                                   sends();
-                                   work([&] { test(0, 2 * (size - 1)); });
-                                   wait();
-                                 },
-                                 {}},
-                                {"receives late",
-                                 [&] {
-                                   sends();
-                                   work([&] { test(size - 1, size - 1); });
-                                   receives();
-                                   wait();
-                                 },
-                                 {}}};
-  if (workSeconds > 0) {
-    variants.push_back({"work alone", [&] { work([] {}); }, {}});
+  EagerBench bench(comm, options);
+  bench.run();
+  if (rank != 0) {
+    return 0;
   }
-  for (int s = -3; s < samples; ++s) {
-    for (std::size_t i = 0; i < variants.size(); ++i) {
-      Variant& variant = variants[(i + s + 3) % variants.size()];
-      MPI_Barrier(comm);
-      const double start = MPI_Wtime();
-      variant.run();
-      double seconds = MPI_Wtime() - start;
-      MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm);
-      if (s >= 0) {
-        variant.seconds.push_back(seconds);
-      }
-    }
-  }
-  bool written = true;
-  if (rank == 0) {
-    Json report{{"benchmark", "eager limits"},
-                {"eager_limit", limit},
-                {"ranks", size},
-                {"nodes", topology.numNodes()},
-                {"message_bytes", 8L * count},
-                {"work_seconds", workSeconds},
-                {"slices", slices},
-                {"route", routeName},
-                {"samples", samples}};
-    for (const Variant& variant : variants) {
-      report["seconds"][variant.name] = {{"median", median(variant.seconds)},
-                                         {"lower_quartile", quantile(variant.seconds, 0.25)},
-                                         {"upper_quartile", quantile(variant.seconds, 0.75)}};
-      std::fprintf(stderr, "%-12s %9ld bytes  %-24s %9.1f us\n", limit.c_str(), 8L * count, variant.name.c_str(),
-                   1e6 * median(variant.seconds));
-    }
-    if (json == "-") {
-      std::cout << report.dump(1) << std::endl;
-    } else {
-      std::ofstream file(json, std::ios::app);
-      file << report.dump() << "\n" << std::flush;
-      written = file.good();
-    }
-    if (!written) {
-      std::fprintf(stderr, "cannot write %s\n", json.c_str());
-    }
-  }
-  return written ? 0 : 1;
+  bench.print();
+  return write(bench.report(), options.json) ? 0 : 1;
 }

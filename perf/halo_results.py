@@ -1,6 +1,7 @@
 """Reads the results of run_halo.py, for the page and the picture."""
 import common
 
+PAIRINGS = ("by-volume", "least-loaded", "majority")
 PROBLEMS = ("elasticity3d", "rotated2d", "random25", "random50", "random100", "laplace3d")
 
 

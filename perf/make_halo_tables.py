@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 import common
-from halo_results import describe, load, median
+from halo_results import PAIRINGS, describe, load, median
 
 RUNS = {  # and what their sections are called
     "plain": "Matrix-vector product, plain network",
@@ -172,9 +172,36 @@ Break-even of tuning: {statistics.median(tuned):,.0f} exchanges (median of halos
 """
 
 
+# --- which ranks of a node send for the others ---
+
+def pairings():
+    """Three-step under each pairing, from whichever folder has it; empty without results."""
+    folders = {path.parent for path in common.RESULTS.glob(f"*/*-halo-{PAIRINGS[0]}-*.json")}
+    if not folders:
+        return ""
+    folder = max(folders)
+    results = {pairing: load(folder, pairing) for pairing in PAIRINGS}
+    rows = []
+    for halos in zip(*(results[pairing][1] for pairing in PAIRINGS)):
+        times = [halo.best("three-step") for halo in halos]
+        if all(times):
+            ratios = [median(one) / median(halo.variants["standard, persistent"]) for one, halo in zip(times, halos)]
+            sent = [f"{one['traffic']['inter_node']['bytes_max']:,}" for one in times]
+            rows.append([halos[0].title(), *sent, *(f"{ratio:.2f}" for ratio in ratios)])
+    return f"""
+## Which pairing
+
+Three steps with the faster of messages and shared memory, and what the rank that sends most sends to other nodes.
+Times are ratios to the standard route with persistent requests in the same run, smaller is better.
+{describe(results[PAIRINGS[0]][0][-1])}.
+
+{common.markdown_table(["halo", *(f"bytes, {one}" for one in PAIRINGS), *(f"time, {one}" for one in PAIRINGS)], rows,
+                       ["---", *["--:"] * 6])}"""
+
+
 def page(folder):
     text = HEAD.format(folder=folder.relative_to(common.ROOT)) + summary(folder)
-    return text + "".join(section(folder, run) for run in RUNS)
+    return text + "".join(section(folder, run) for run in RUNS) + pairings()
 
 
 def main():

@@ -6,6 +6,8 @@
   one-node  4 ranks on this machine
   exchange  as plain, the exchange alone instead of the matrix-vector product
   many      4 hosts x 16 ranks, random matrices only: each rank has 63 neighbours
+  by-volume, least-loaded, majority
+            as plain, three-step only, with this pairing of nodes and ranks
 
 Writes perf/results/<processor>/<date>-<commit>-halo-<run>-<problem>.json. Run it as root on a quiet machine.
 make_halo_tables.py and plot_gains.py then make the page and the picture.
@@ -15,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 import common
+from halo_results import PAIRINGS
 
 PROBLEMS = {
     "elasticity3d": "--problem elasticity3d --n 20 --hierarchy",
@@ -29,11 +32,11 @@ TIMEOUT = 1500  # seconds
 
 
 class Run:
-    def __init__(self, launcher, ranks, network, product=True, problems=tuple(PROBLEMS)):
+    def __init__(self, launcher, ranks, network, product=True, problems=tuple(PROBLEMS), options=()):
         self.launcher = launcher
         self.ranks = ranks
         self.network = network  # in words, for the result
-        self.options = ["--product"] if product else []
+        self.options = [*(["--product"] if product else []), *options]
         self.problems = problems
 
 
@@ -47,6 +50,8 @@ def runs():
         "exchange": Run(plain, 16, "virtual cluster, plain; exchange alone", product=False),
         "many": Run(common.virtual_cluster(4, 16, TIMEOUT), 64, "virtual cluster, plain, 32 ranks on a core",
                     problems=RANDOM),
+        **{pairing: Run(plain, 16, f"virtual cluster, plain; pairing {pairing}",
+                        options=["--pairing", pairing, "--routes", "three-step"]) for pairing in PAIRINGS},
     }
 
 

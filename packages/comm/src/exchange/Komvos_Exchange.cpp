@@ -132,7 +132,7 @@ struct Exchange<Scalar, Device>::State {
   void begin(const execution_space& space, Direction direction, const const_view& vector, Scalar* toFill);
   void bindBuffers(Direction direction, int numColumns, Scalar* toFill);
   void packAndSend(const execution_space& space, const const_view& vector);
-  void relayReady(const execution_space& space);
+  void startRelays(const execution_space& space);
   bool progress();
   void finishOnNode(const execution_space& space, const view& ghosts, bool add);
   void end(const execution_space& space, Direction direction, const view& vector, bool add);
@@ -250,7 +250,7 @@ void Exchange<Scalar, Device>::State::packAndSend(const execution_space& space, 
 
 /// Packs and starts the sends whose last input has arrived.
 template <class Scalar, class Device>
-void Exchange<Scalar, Device>::State::relayReady(const execution_space& space) {
+void Exchange<Scalar, Device>::State::startRelays(const execution_space& space) {
   DirectionState& state = current();
   const bool add = state.schedule.relayAdds;
   for (int send = state.engine.popReady(); send >= 0; send = state.engine.popReady()) {
@@ -279,7 +279,7 @@ bool Exchange<Scalar, Device>::State::progress() {
   }
   Impl::MessageEngine& engine = current().engine;
   engine.poll(false);
-  relayReady(execution_space());
+  startRelays(execution_space());
   engine.pollSends();
   return engine.receivesDone();
 }
@@ -301,7 +301,7 @@ void Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space,
   DirectionState& state = current();
   while (!state.engine.onNodeReceivesDone()) {
     state.engine.poll(true);
-    relayReady(space);
+    startRelays(space);
   }
   unpack(space, inPlace ? state.unpackBuffered.onNode : state.unpackAll.onNode, ghosts, add);
   onNodeFinished = true;
@@ -331,7 +331,7 @@ void Exchange<Scalar, Device>::State::complete(const execution_space& space) {
   Impl::MessageEngine& engine = current().engine;
   while (engine.relaysPending()) {
     engine.poll(true);
-    relayReady(space);
+    startRelays(space);
   }
   engine.waitForAll();
   engine.finish();
