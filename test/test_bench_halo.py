@@ -42,6 +42,18 @@ class BenchHalo(ProgramTest):
             if "set_up" in variant:
                 self.assertGreater(variant["set_up"]["exchange_bytes_max"], variant["set_up"]["plan_bytes_max"])
 
+    def test_the_pairing_is_obeyed(self):
+        # The same crosses the network, and the majority moves the least on the nodes.
+        sent = {}
+        for pairing in ("by-volume", "majority"):
+            report, _ = self.bench(6, "--problem", "random", "--n", 600, "--entries", 20, "--ranks-per-node", 2,
+                                   "--routes", "three-step", "--pairing", pairing)
+            self.assertEqual(report["parameters"]["pairing"], pairing)
+            traffic = report["results"][0]["variants"]
+            sent[pairing] = next(one["traffic"] for one in traffic if one["name"] == "three-step, messages")
+        self.assertEqual(sent["by-volume"]["inter_node"]["bytes_total"], sent["majority"]["inter_node"]["bytes_total"])
+        self.assertLess(sent["majority"]["on_node"]["bytes_total"], sent["by-volume"]["on_node"]["bytes_total"])
+
     def test_the_hierarchy_and_nodes_from_the_environment(self):
         report, _ = self.bench(3, "--problem", "laplace3d", "--n", 10, "--hierarchy", "--coarse-size", 300, "--product",
                                environment={"KOMVOS_RANKS_PER_NODE": "2,1"})
@@ -54,6 +66,7 @@ class BenchHalo(ProgramTest):
         self.check_refusals([
             (["bench", "halo"], ["bench halo: needs a Matrix Market file", "komvos bench halo --help"]),
             ([*bench, "--routes", "auto"], ["bench halo", "auto"]),
+            ([*bench, "--pairing", "pigeons"], ["--pairing", "pigeons", "majority"]),
             ([*bench, "--routes", "axis:3,1,1,1"], ["axis:3,1,1,1", "product 2"]),
             ([*bench, "--samples", 1000000, "--json", self.folder / "no" / "b.json"], ["b.json"]),
             ([*bench, "--machine", self.folder / "none.json"], ["none.json"]),

@@ -63,6 +63,9 @@ ExchangeOptions exchangeOptions(const BenchHaloOptions& options, MPI_Comm comm) 
   ExchangeOptions exchange;
   exchange.topology = placement.nodes;
   exchange.sockets = placement.sockets;
+  if (!options.pairing.empty()) {
+    exchange.pairing = parsePairing(options.pairing);
+  }
   if (!options.machine.empty()) {
     exchange.machine = std::make_shared<const MachineModel>(machineByNameOrFile(comm, options.machine));
   }
@@ -94,7 +97,8 @@ Json reportHead(const BenchHaloOptions& options, const std::string& problem, con
             {"repeats_per_sample", options.repeats},
             {"ranks", nodes.numRanks()},
             {"nodes", nodes.numNodes()},
-            {"partition", options.partition}}},
+            {"partition", options.partition},
+            {"pairing", options.pairing.empty() ? "default" : options.pairing}}},
           {"results", Json::array()}};
 }
 
@@ -149,6 +153,8 @@ CLI::App& addBenchHaloCommand(CLI::App& app, BenchHaloOptions& options) {
           "--routes", [&options](const std::string& text) { options.routes = splitRoutes(text); },
           "only these, as in `komvos solve --route`")
       ->type_name("ROUTE,ROUTE,...");
+  halo.add_option("--pairing", options.pairing, "which ranks carry what crosses nodes (default by-volume)")
+      ->check(CLI::IsMember({"by-volume", "least-loaded", "majority"}));
   halo.add_option("--machine", options.machine, "for the tuner: blue-waters, or a file of `komvos calibrate`")
       ->type_name("NAME|FILE");
   halo.add_option("--partition", options.partition, "which rank owns which rows")

@@ -13,6 +13,7 @@ struct BenchHaloOptions : ProblemOptions {
   std::string ranksPerNode;
   int ranksPerSocket = 0;           ///< 0: not given
   std::vector<std::string> routes;  ///< empty: all that make sense here
+  std::string pairing;              ///< empty: not given
   std::string machine;
   std::string partition = "contiguous";
   bool hierarchy = false;
