@@ -2,7 +2,8 @@
 import common
 
 PAIRINGS = ("by-volume", "least-loaded", "majority")
-PROBLEMS = ("elasticity3d", "rotated2d", "random25", "random50", "random100", "laplace3d")
+LARGE = ("large-blocks", "large-graph")
+PROBLEMS = ("elasticity3d", "rotated2d", "random25", "random50", "random100", "laplace3d", *LARGE)
 
 
 def median(variant, key="seconds"):
@@ -13,7 +14,8 @@ class Halo:
     """One result of one file: the variants that were timed on a halo."""
 
     def __init__(self, report, result):
-        self.problem = report["problem"]
+        partition = report["parameters"].get("partition", "contiguous")
+        self.problem = report["problem"] + ("" if partition == "contiguous" else f", partition {partition}")
         self.level = result["name"]
         self.rows = result["rows"]
         self.neighbours = result["neighbours_max"]

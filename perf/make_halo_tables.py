@@ -12,6 +12,7 @@ RUNS = {  # and what their sections are called
     "plain": "Matrix-vector product, plain network",
     "100us": "Matrix-vector product, 100 us a message",
     "one-node": "Matrix-vector product on one node",
+    "large": "Matrix-vector product on one node, 5 million entries a rank",
     "exchange": "Halo exchange alone, plain network",
     "many": "Matrix-vector product, 63 neighbours a rank",
 }
@@ -150,8 +151,14 @@ def set_up_table(halos):
     return common.markdown_table(head, rows), tuned
 
 
+def folder_with(run, preferred):
+    """The preferred folder, or another one that has results of this run."""
+    folders = {path.parent for path in common.RESULTS.glob(f"*/*-halo-{run}-*.json")}
+    return preferred if preferred in folders or not folders else max(folders)
+
+
 def section(folder, run):
-    reports, halos = load(folder, run)
+    reports, halos = load(folder_with(run, folder), run)
     if not halos:
         return ""
     table, tuned = set_up_table(halos)
@@ -176,11 +183,10 @@ Break-even of tuning: {statistics.median(tuned):,.0f} exchanges (median of halos
 
 def pairings():
     """Three-step under each pairing, from whichever folder has it; empty without results."""
-    folders = {path.parent for path in common.RESULTS.glob(f"*/*-halo-{PAIRINGS[0]}-*.json")}
-    if not folders:
-        return ""
-    folder = max(folders)
+    folder = folder_with(PAIRINGS[0], common.SHOWN)
     results = {pairing: load(folder, pairing) for pairing in PAIRINGS}
+    if not results[PAIRINGS[0]][0]:
+        return ""
     rows = []
     for halos in zip(*(results[pairing][1] for pairing in PAIRINGS)):
         times = [halo.best("three-step") for halo in halos]
@@ -192,7 +198,8 @@ def pairings():
 ## Which pairing
 
 Three steps with the faster of messages and shared memory, and what the rank that sends most sends to other nodes.
-Times are ratios to the standard route with persistent requests in the same run, smaller is better.
+Times are ratios to the standard route with persistent requests in the same run, smaller is better. by-volume is the
+default; the tuner does not try the other two.
 {describe(results[PAIRINGS[0]][0][-1])}.
 
 {common.markdown_table(["halo", *(f"bytes, {one}" for one in PAIRINGS), *(f"time, {one}" for one in PAIRINGS)], rows,

@@ -4,6 +4,7 @@
   plain     4 hosts x 4 ranks
   100us     the same, with a cost of 100 us a message at each host's card
   one-node  4 ranks on this machine
+  large     2 ranks on this machine, a matrix of 5 million entries a rank
   exchange  as plain, the exchange alone instead of the matrix-vector product
   many      4 hosts x 16 ranks, random matrices only: each rank has 63 neighbours
   by-volume, least-loaded, majority
@@ -17,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 import common
-from halo_results import PAIRINGS
+from halo_results import LARGE, PAIRINGS
 
 PROBLEMS = {
     "elasticity3d": "--problem elasticity3d --n 20 --hierarchy",
@@ -26,13 +27,16 @@ PROBLEMS = {
     "random50": "--problem random --n 16000 --entries 50",
     "random100": "--problem random --n 16000 --entries 100",
     "laplace3d": "--problem laplace3d --n 40 --hierarchy",
+    "large-blocks": "--problem elasticity3d --n 36 --routes standard",
+    "large-graph": "--problem elasticity3d --n 36 --partition graph --routes standard",
 }
+USUAL = tuple(name for name in PROBLEMS if name not in LARGE)
 RANDOM = ("random25", "random50", "random100")
 TIMEOUT = 1500  # seconds
 
 
 class Run:
-    def __init__(self, launcher, ranks, network, product=True, problems=tuple(PROBLEMS), options=()):
+    def __init__(self, launcher, ranks, network, product=True, problems=USUAL, options=()):
         self.launcher = launcher
         self.ranks = ranks
         self.network = network  # in words, for the result
@@ -47,6 +51,7 @@ def runs():
         "plain": Run(plain, 16, "virtual cluster, plain"),
         "100us": Run(slow, 16, "virtual cluster, 100 us a message at each host's card"),
         "one-node": Run(["mpirun", "-n", 4], 4, "one node"),
+        "large": Run(["mpirun", "-n", 2], 2, "one node", problems=LARGE),
         "exchange": Run(plain, 16, "virtual cluster, plain; exchange alone", product=False),
         "many": Run(common.virtual_cluster(4, 16, TIMEOUT), 64, "virtual cluster, plain, 32 ranks on a core",
                     problems=RANDOM),
