@@ -53,11 +53,13 @@ Settings readSettings() {
       *found->second = value;
     } else if (name == "KOMVOS_GPU_AWARE_MPI") {
       settings.gpuAwareMpi = parseSwitch(name, value);
+    } else if (name == "KOMVOS_STAGED") {
+      settings.staged = parseSwitch(name, value);
     } else {
       throw BadInput(
           "environment variable " + name +
           " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_TUNING_CACHE, KOMVOS_MACHINE, "
-          "KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI are");
+          "KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI, KOMVOS_STAGED are");
     }
   }
   return settings;
@@ -67,5 +69,7 @@ bool gpuAwareMpi() {
   const std::optional<bool> given = readSettings().gpuAwareMpi;
   return given.has_value() ? *given : mpiSaysGpuAware();
 }
+
+bool stagingForced() { return readSettings().staged.value_or(false); }
 
 }  // namespace Komvos

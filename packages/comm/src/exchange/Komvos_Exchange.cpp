@@ -10,6 +10,7 @@
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_GatherKernels.hpp"
 #include "Komvos_MessageBuffers.hpp"
+#include "Komvos_Poison.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Settings.hpp"
 #include "Komvos_SharedMemoryBuffers.hpp"
@@ -24,6 +25,9 @@
 // The first fence lets the last unpack finish before its buffer is received into; those before a send let MPI, or the
 // ranks of this node, read what the kernel wrote. Values received in place are written by MPI, or copied out of shared
 // memory by the engine, without a kernel. finishOnNode() is the part of end() for values of this node.
+//
+// KOMVOS_STAGED=1 stages messages where the host can access the vectors, so that tests need no GPU. Then buffers and
+// ghosts that must not be read yet are poisoned (NaN).
 //
 // Errors: arguments are checked before anything is sent, and a rank that finds an error abandons the exchange. Once
 // messages are under way, an exchange is always completed, because others wait for what travels on here; then the
@@ -65,7 +69,8 @@ struct Exchange<Scalar, Device>::State {
       : plan(std::move(thePlan)),
         comm(Impl::PrivateComm::of(parent)),
         firstTag(comm->takeTags(2 * plan->numStages)),
-        staged(!Impl::hostCanAccessBuffers<execution_space>() && !gpuAwareMpi()),
+        poisons(stagingForced()),
+        staged(poisons || (!Impl::hostCanAccessBuffers<execution_space>() && !gpuAwareMpi())),
         shared(onNode == IntraNode::sharedMemory ? makeShared(std::max(1, columnsToAllocate)) : nullptr),
         buffers(*plan, staged, shared.get(), std::max(1, columnsToAllocate)) {}
 
@@ -129,9 +134,11 @@ struct Exchange<Scalar, Device>::State {
   void requireShape(const char* caller, const view& vector, int length) const;
   void requireSameVector(const char* caller, const view& vector, bool add) const;
 
-  void begin(const execution_space& space, Direction direction, const const_view& vector, Scalar* toFill);
+  void begin(const execution_space& space, Direction direction, const const_view& vector, const view& toFill);
   void bindBuffers(Direction direction, int numColumns, Scalar* toFill);
+  void poisonWhatArrives(const execution_space& space, const view& toFill);
   void packAndSend(const execution_space& space, const const_view& vector);
+  void copyToHost(const execution_space& space);
   void startRelays(const execution_space& space);
   bool progress();
   void finishOnNode(const execution_space& space, const view& ghosts, bool add);
@@ -154,6 +161,7 @@ struct Exchange<Scalar, Device>::State {
   std::shared_ptr<const ExchangePlan> plan;
   std::shared_ptr<Impl::PrivateComm> comm;
   int firstTag;
+  bool poisons;  // staging is forced for a test
   bool staged;
   std::unique_ptr<Impl::SharedMemoryBuffers> shared;  // null: all messages go by MPI
   Impl::MessageBuffers<Scalar, execution_space> buffers;
@@ -198,10 +206,10 @@ void Exchange<Scalar, Device>::State::requireSameVector(const char* caller, cons
   }
 }
 
-/// \param toFill where messages may arrive in place, or null
+/// \param toFill where messages may arrive in place; without data: not known yet
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::begin(const execution_space& space, Direction direction, const const_view& vector,
-                                            Scalar* toFill) {
+                                            const view& toFill) {
   requireIdle();
   const int length = direction == Direction::forward ? plan->numOwned : plan->numTarget;
   if (static_cast<int>(vector.extent(0)) != length || vector.extent(1) == 0) {
@@ -211,8 +219,11 @@ void Exchange<Scalar, Device>::State::begin(const execution_space& space, Direct
                        std::to_string(plan->rank) + ")");
   }
   const bool canArriveInPlace = !staged && vector.extent(1) == 1;
-  bindBuffers(direction, static_cast<int>(vector.extent(1)), canArriveInPlace ? toFill : nullptr);
+  bindBuffers(direction, static_cast<int>(vector.extent(1)), canArriveInPlace ? toFill.data() : nullptr);
   Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
+  if (poisons) {
+    poisonWhatArrives(space, toFill);
+  }
   current().engine.startReceives();
   packAndSend(space, vector);
 }
@@ -235,6 +246,23 @@ void Exchange<Scalar, Device>::State::bindBuffers(Direction direction, int numCo
                static_cast<int>(sizeof(Scalar)) * columns});
 }
 
+/// What a staged exchange fills: the receive buffer on the device, then `toFill`, both in end(). The one on the host is
+/// spared where it is shared memory, which other ranks may still read.
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::poisonWhatArrives(const execution_space& space, const view& toFill) {
+  DirectionState& state = current();
+  const int length = state.schedule.receiveLength;
+  Impl::poisonBuffer(space, BufferAccess{receiveBuffer().device.data(), columns}, length);
+  if (!shared) {
+    Impl::poisonBuffer(Kokkos::DefaultHostExecutionSpace(), BufferAccess{receiveBuffer().host.data(), columns}, length);
+  }
+  if (toFill.data() != nullptr) {
+    const Impl::VectorAccess<Scalar> target{toFill.data(), toFill.stride_1()};
+    Impl::poisonTargets(space, state.unpackAll.onNode, target, columns);
+    Impl::poisonTargets(space, state.unpackAll.rest, target, columns);
+  }
+}
+
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::packAndSend(const execution_space& space, const const_view& vector) {
   const auto& list = current().pack;
@@ -242,10 +270,24 @@ void Exchange<Scalar, Device>::State::packAndSend(const execution_space& space, 
   Impl::gather<Scalar>(space, packLabel, list, 0, list.rows, BufferAccess{sendBuffer().device.data(), columns}, source,
                        columns, false);
   if (staged) {
-    Kokkos::deep_copy(space, sendBuffer().host, sendBuffer().device);
+    copyToHost(space);
   }
   Impl::fence(space, "Komvos::Exchange::begin: packed before send");
   current().engine.startReadySends();
+}
+
+/// Poisons the host's buffer before it is written, and the device's once it has been read.
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::copyToHost(const execution_space& space) {
+  auto& buffer = sendBuffer();
+  const int length = current().schedule.sendLength;
+  if (poisons) {
+    Impl::poisonBuffer(Kokkos::DefaultHostExecutionSpace(), BufferAccess{buffer.host.data(), columns}, length);
+  }
+  Kokkos::deep_copy(space, buffer.host, buffer.device);
+  if (poisons) {
+    Impl::poisonBuffer(space, BufferAccess{buffer.device.data(), columns}, length);
+  }
 }
 
 /// Packs and starts the sends whose last input has arrived.
@@ -381,7 +423,7 @@ Exchange<Scalar, Device>& Exchange<Scalar, Device>::operator=(Exchange&&) noexce
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned) {
-  state_->begin(space, Direction::forward, owned, nullptr);
+  state_->begin(space, Direction::forward, owned, view());
 }
 
 template <class Scalar, class Device>
@@ -393,7 +435,7 @@ void Exchange<Scalar, Device>::begin(const execution_space& space, const const_v
                        ", it must be " + shape(state_->plan->numTarget, owned.extent(1)) + " (rank " +
                        std::to_string(state_->plan->rank) + ")");
   }
-  state_->begin(space, Direction::forward, owned, ghosts.data());
+  state_->begin(space, Direction::forward, owned, ghosts);
 }
 
 template <class Scalar, class Device>
@@ -420,7 +462,7 @@ void Exchange<Scalar, Device>::forward(const execution_space& space, const const
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::beginReverse(const execution_space& space, const const_view& ghosts) {
-  state_->begin(space, Direction::reverse, ghosts, nullptr);
+  state_->begin(space, Direction::reverse, ghosts, view());
 }
 
 template <class Scalar, class Device>
@@ -456,7 +498,7 @@ std::size_t Exchange<Scalar, Device>::memoryBytes() const {
 
 template <class Scalar, class Device>
 bool Exchange<Scalar, Device>::canShareMemory() {
-  return Impl::hostCanAccessBuffers<execution_space>() || !gpuAwareMpi();
+  return Impl::hostCanAccessBuffers<execution_space>() || stagingForced() || !gpuAwareMpi();
 }
 
 template <class Scalar, class Device>

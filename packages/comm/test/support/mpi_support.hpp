@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "Komvos_Error.hpp"
@@ -54,13 +55,19 @@ inline std::string commonError(const std::string& what, const std::function<void
 /// Sets an environment variable for as long as it lives.
 class Variable {
  public:
-  Variable(const std::string& name, const std::string& value) : name_(name) { setenv(name.c_str(), value.c_str(), 1); }
-  ~Variable() { unsetenv(name_.c_str()); }
+  Variable(const std::string& name, const std::string& value) : name_(name) {
+    if (const char* const before = std::getenv(name.c_str())) {
+      before_ = before;
+    }
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Variable() { before_ ? setenv(name_.c_str(), before_->c_str(), 1) : unsetenv(name_.c_str()); }
   Variable(const Variable&) = delete;
   Variable& operator=(const Variable&) = delete;
 
  private:
   std::string name_;
+  std::optional<std::string> before_;
 };
 
 }  // namespace KomvosTest

@@ -438,13 +438,16 @@ TEST(Environment, IsReadAndUnknownOrBadVariablesAreRefused) {
     EXPECT_NE(std::string::npos, settingsError().find("KOMVOS_RUOTE"));
   }
   for (const char* bad : {"2", "yes", "", "-1", "01"}) {
-    const Variable gpu("KOMVOS_GPU_AWARE_MPI", bad);
-    EXPECT_NE(std::string::npos, settingsError().find("KOMVOS_GPU_AWARE_MPI")) << bad;
-    EXPECT_THROW(Komvos::gpuAwareMpi(), BadInput) << bad;
+    for (const char* name : {"KOMVOS_GPU_AWARE_MPI", "KOMVOS_STAGED"}) {
+      const Variable variable(name, bad);
+      EXPECT_NE(std::string::npos, settingsError().find(name)) << bad;
+    }
   }
   const Variable gpu("KOMVOS_GPU_AWARE_MPI", "1");
+  const Variable staged("KOMVOS_STAGED", "1");
   const Variable route("KOMVOS_ROUTE", "three-step");
   EXPECT_TRUE(Komvos::gpuAwareMpi());
+  EXPECT_TRUE(Komvos::stagingForced());
   EXPECT_EQ("three-step", Komvos::readSettings().route.value_or(""));
   EXPECT_FALSE(Komvos::readSettings().pairing.has_value());
 }
