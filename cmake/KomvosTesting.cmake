@@ -1,5 +1,6 @@
-# komvos_add_mpi_tests(<executable> RANKS 1 2 3 ... [ARGS ...] [LABELS ...] [TIMEOUT seconds])
-# Runs one test binary once per number of ranks. A rank that hangs is ended by the time limit.
+# komvos_add_mpi_tests(<executable> RANKS 1 2 3 ... [NAME name] [STAGED] [ARGS ...] [LABELS ...] [TIMEOUT seconds])
+# Runs one test binary once per number of ranks. A rank that hangs is ended by the time limit. STAGED: as on a GPU
+# without GPU-aware MPI, with messages through host memory of their own; the test is called <name>.staged.np<ranks>.
 find_package(GTest REQUIRED)
 
 # As many ranks as a test asks for on as few cores as there are: oversubscription is the normal case here. OpenMP
@@ -22,17 +23,24 @@ function(komvos_mpi_command result ranks)
 endfunction()
 
 function(komvos_add_mpi_tests executable)
-  cmake_parse_arguments(test "" "TIMEOUT;NAME" "RANKS;ARGS;LABELS" ${ARGN})
+  cmake_parse_arguments(test "STAGED" "TIMEOUT;NAME" "RANKS;ARGS;LABELS" ${ARGN})
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 300)
   endif()
   if(NOT test_NAME)
     set(test_NAME ${executable})
   endif()
+  if(test_STAGED)
+    string(APPEND test_NAME ".staged")
+    list(APPEND test_LABELS staged)
+  endif()
   foreach(ranks IN LISTS test_RANKS)
     komvos_mpi_command(command ${ranks} $<TARGET_FILE:${executable}> ${test_ARGS})
     add_test(NAME ${test_NAME}.np${ranks} COMMAND ${command})
     komvos_test_environment(environment ${test_NAME}.np${ranks})
+    if(test_STAGED)
+      list(APPEND environment KOMVOS_STAGED=1)
+    endif()
     set_tests_properties(${test_NAME}.np${ranks} PROPERTIES
       PROCESSORS ${ranks} TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}"
       ENVIRONMENT "${environment}")

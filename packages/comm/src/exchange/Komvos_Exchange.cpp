@@ -24,7 +24,8 @@
 //
 // The first fence lets the last unpack finish before its buffer is received into; those before a send let MPI, or the
 // ranks of this node, read what the kernel wrote. Values received in place are written by MPI, or copied out of shared
-// memory by the engine, without a kernel. finishOnNode() is the part of end() for values of this node.
+// memory by the engine, without a kernel. finishOnNode() is the part of end() for values of this node; with staging it
+// does nothing.
 //
 // KOMVOS_STAGED=1 stages messages where the host can access the vectors, so that tests need no GPU. Then buffers and
 // ghosts that must not be read yet are poisoned (NaN).
@@ -141,7 +142,7 @@ struct Exchange<Scalar, Device>::State {
   void copyToHost(const execution_space& space);
   void startRelays(const execution_space& space);
   bool progress();
-  void finishOnNode(const execution_space& space, const view& ghosts, bool add);
+  bool finishOnNode(const execution_space& space, const view& ghosts, bool add);
   void end(const execution_space& space, Direction direction, const view& vector, bool add);
   void complete(const execution_space& space);
   void unpack(const execution_space& space, const Impl::DeviceGatherList<MemorySpace>& list, const view& vector,
@@ -327,11 +328,8 @@ bool Exchange<Scalar, Device>::State::progress() {
 }
 
 template <class Scalar, class Device>
-void Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space, const view& ghosts, bool add) {
+bool Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space, const view& ghosts, bool add) {
   requireInFlight("finishOnNode", Direction::forward);
-  if (staged || onNodeFinished) {
-    return;
-  }
   try {
     requireShape("finishOnNode", ghosts, plan->numTarget);
     requireSameVector("finishOnNode", ghosts, add);
@@ -340,6 +338,9 @@ void Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space,
     complete(space);
     throw;
   }
+  if (staged || onNodeFinished) {
+    return onNodeFinished;
+  }
   DirectionState& state = current();
   while (!state.engine.onNodeReceivesDone()) {
     state.engine.poll(true);
@@ -347,6 +348,7 @@ void Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space,
   }
   unpack(space, inPlace ? state.unpackBuffered.onNode : state.unpackAll.onNode, ghosts, add);
   onNodeFinished = true;
+  return true;
 }
 
 template <class Scalar, class Device>
@@ -444,8 +446,8 @@ bool Exchange<Scalar, Device>::progress() {
 }
 
 template <class Scalar, class Device>
-void Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const view& ghosts, Combine combine) {
-  state_->finishOnNode(space, ghosts, combine == Combine::add);
+bool Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const view& ghosts, Combine combine) {
+  return state_->finishOnNode(space, ghosts, combine == Combine::add);
 }
 
 template <class Scalar, class Device>

@@ -76,10 +76,11 @@ class Exchange {
   bool progress();
 
   /// Waits for values that come straight from this node and writes them, so that rows that need no others can be
-  /// computed before end(). Does nothing when messages are staged through the host.
+  /// computed before end().
+  /// \return whether `ghosts` has these values now; if not, messages are staged through the host, and end() brings all
   /// \throws PlanMismatch if `ghosts` has another shape, or is not what begin() was given to fill; the exchange is then
   /// completed and over, so that ranks whose values travel through this one do not wait
-  void finishOnNode(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);
+  [[nodiscard]] bool finishOnNode(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);
 
   /// Waits for the rest and writes it.
   /// \param ghosts [plan.numTarget x k]; ready on `space`, not yet on the host. Entries that the plan does not fill

@@ -339,9 +339,14 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
   exchange.begin(space, x, ghosts);
   copyOwnedValues(space, x, values, ghosts);
   multiply(matrix, RowClass::local, owned, b, y, alpha, beta, &exchange);
-  exchange.finishOnNode(space, ghosts);
-  multiplyWithGhosts(RowClass::onNode, &exchange);
+  const bool haveOnNodeGhosts = exchange.finishOnNode(space, ghosts);
+  if (haveOnNodeGhosts) {
+    multiplyWithGhosts(RowClass::onNode, &exchange);
+  }
   exchange.end(space, ghosts);
+  if (!haveOnNodeGhosts) {
+    multiplyWithGhosts(RowClass::onNode, nullptr);
+  }
   multiplyWithGhosts(RowClass::offNode, nullptr);
 }
 
