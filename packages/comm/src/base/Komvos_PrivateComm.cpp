@@ -1,5 +1,7 @@
 #include "Komvos_PrivateComm.hpp"
 
+#include <algorithm>
+
 #include "Komvos_Error.hpp"
 
 namespace Komvos::Impl {
@@ -23,6 +25,17 @@ int keyval() {
   return key;
 }
 
+constexpr int firstPoolTag = 3;  // after 0 (Backoff looks for a message that nobody sends) and the tags of set-up
+
+int largestTag(MPI_Comm comm) {
+  const int enough = 1 << 18;  // for tens of thousands of exchanges; bounds the pool's list
+  void* bound = nullptr;
+  int found = 0;
+  mpiCheck(MPI_Comm_get_attr(comm, MPI_TAG_UB, &bound, &found), "MPI_Comm_get_attr");
+  const int guaranteed = 32767;
+  return std::min(found ? *static_cast<int*>(bound) : guaranteed, enough);
+}
+
 }  // namespace
 
 std::shared_ptr<PrivateComm> PrivateComm::of(MPI_Comm parent) {
@@ -37,17 +50,11 @@ std::shared_ptr<PrivateComm> PrivateComm::of(MPI_Comm parent) {
   return *handle;
 }
 
-PrivateComm::PrivateComm(MPI_Comm parent) {
+PrivateComm::PrivateComm(MPI_Comm parent) : tags_(firstPoolTag, largestTag(parent)) {
   mpiCheck(MPI_Comm_dup(parent, &comm_), "MPI_Comm_dup");
   mpiCheck(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   mpiCheck(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   mpiCheck(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
-  void* bound = nullptr;
-  int found = 0;
-  mpiCheck(MPI_Comm_get_attr(comm_, MPI_TAG_UB, &bound, &found), "MPI_Comm_get_attr");
-  if (found) {
-    maxTag_ = *static_cast<int*>(bound);
-  }
 }
 
 PrivateComm::~PrivateComm() {
@@ -57,15 +64,6 @@ PrivateComm::~PrivateComm() {
   if (!finalized && comm_ != MPI_COMM_NULL) {
     MPI_Comm_free(&comm_);
   }
-}
-
-int PrivateComm::takeTags(int count) {
-  if (nextTag_ > maxTag_ - count) {
-    nextTag_ = 1;
-  }
-  const int first = nextTag_;
-  nextTag_ += count;
-  return first;
 }
 
 }  // namespace Komvos::Impl

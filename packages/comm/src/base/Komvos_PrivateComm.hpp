@@ -8,6 +8,8 @@
 #include <typeindex>
 #include <unordered_map>
 
+#include "Komvos_TagPool.hpp"
+
 namespace Komvos::Impl {
 
 /// A duplicate of a communicator, and the tags handed out on it. MPI errors are returned, not fatal.
@@ -27,9 +29,15 @@ class PrivateComm {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
-  /// First of `count` tags that no other live user of this communicator has (until MPI_TAG_UB wraps round).
-  /// \note Collective in the sense that all ranks must ask in the same order; it does not communicate.
-  int takeTags(int count);
+  /// `count` tags of the caller's own, for as long as it keeps the range.
+  /// \note Collective; communicates rarely, see TagPool. \throws Error on all ranks if too few tags are free
+  TagRange takeTags(int count) { return tags_.take(comm_, count); }
+
+  /// The tag of the next round of non-blocking consensus (MpiSetupTransport): two tags in turn. A rank that has left
+  /// round n may send for round n + 1 to one that still receives for round n, so these must differ. None starts round
+  /// n + 2 before all have left round n, for the barrier of round n + 1 lies in between.
+  /// \note All ranks must ask in the same order; it does not communicate.
+  int nextSetupTag() { return setupTag_ = setupTag_ == 1 ? 2 : 1; }
 
   /// The one T that belongs to this communicator: what rooms above this one keep with it. Made by `make()`, which
   /// returns a std::shared_ptr<T>, when it is first asked for; destroyed before the communicator is freed.
@@ -50,8 +58,8 @@ class PrivateComm {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 0;
-  int nextTag_ = 1;
-  int maxTag_ = 32767;
+  int setupTag_ = 1;
+  TagPool tags_;
   std::unordered_map<std::type_index, std::shared_ptr<void>> attached_;
 };
 

@@ -69,7 +69,7 @@ struct Exchange<Scalar, Device>::State {
   State(MPI_Comm parent, std::shared_ptr<const ExchangePlan> thePlan, int columnsToAllocate, IntraNode onNode)
       : plan(std::move(thePlan)),
         comm(Impl::PrivateComm::of(parent)),
-        firstTag(comm->takeTags(2 * plan->numStages)),
+        tags(comm->takeTags(2 * plan->numStages)),
         poisons(stagingForced()),
         staged(poisons || (!Impl::hostCanAccessBuffers<execution_space>() && !gpuAwareMpi())),
         shared(onNode == IntraNode::sharedMemory ? makeShared(std::max(1, columnsToAllocate)) : nullptr),
@@ -91,8 +91,8 @@ struct Exchange<Scalar, Device>::State {
     if (!canShareMemory()) {
       return nullptr;
     }
-    auto memory = std::make_unique<Impl::SharedMemoryBuffers>(comm, *plan, firstTag, static_cast<int>(sizeof(Scalar)),
-                                                              columnsToAllocate);
+    auto memory = std::make_unique<Impl::SharedMemoryBuffers>(comm, *plan, tags.first(),
+                                                              static_cast<int>(sizeof(Scalar)), columnsToAllocate);
     return memory->available() ? std::move(memory) : nullptr;
   }
 
@@ -103,7 +103,7 @@ struct Exchange<Scalar, Device>::State {
       const bool forward = direction == Direction::forward;
       state = std::make_unique<DirectionState>(
           forward ? Impl::forwardSchedule(*plan, copiedReceives()) : Impl::reverseSchedule(*plan), direction, comm,
-          firstTag + (forward ? 0 : plan->numStages), staged, shared.get());
+          tags.first() + (forward ? 0 : plan->numStages), staged, shared.get());
     }
     return *state;
   }
@@ -161,7 +161,7 @@ struct Exchange<Scalar, Device>::State {
 
   std::shared_ptr<const ExchangePlan> plan;
   std::shared_ptr<Impl::PrivateComm> comm;
-  int firstTag;
+  Impl::TagRange tags;
   bool poisons;  // staging is forced for a test
   bool staged;
   std::unique_ptr<Impl::SharedMemoryBuffers> shared;  // null: all messages go by MPI

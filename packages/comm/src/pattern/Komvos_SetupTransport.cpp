@@ -14,7 +14,7 @@ int MpiSetupTransport::numRanks() const { return comm_->size(); }
 
 std::vector<std::vector<SetupMessage>> MpiSetupTransport::exchange(std::vector<std::vector<SetupMessage>> outbox) {
   const MPI_Comm comm = comm_->get();
-  const int tag = comm_->takeTags(1);
+  const int tag = comm_->nextSetupTag();
   const std::vector<SetupMessage>& out = outbox.at(0);
   messagesSent_ += static_cast<long>(out.size());
   std::vector<MPI_Request> sends(out.size());

@@ -78,7 +78,8 @@ void receivingSide(const Tpetra::Distributor& distributor, Teuchos::ArrayView<co
 /// Owners tell each peer the local indices of the values it gets, in the order both sides know. Messages only between
 /// ranks that will exchange values.
 std::vector<int> learnOwnerIndices(Impl::PrivateComm& comm, const TransferLists& lists) {
-  const int tag = comm.takeTags(1);
+  const Impl::TagRange tags = comm.takeTags(1);
+  const int tag = tags.first();
   std::vector<int> learned(lists.ghostLids.size());
   std::vector<MPI_Request> requests(lists.ghostPeers.size() + lists.ownedPeers.size());
   std::size_t request = 0;

@@ -34,6 +34,7 @@ using Komvos::MpiSetupTransport;
 using Komvos::Pairing;
 using Komvos::PlanMismatch;
 using Komvos::RouteChoice;
+using Komvos::Impl::TagRange;
 using Device = Tpetra::Details::DefaultTypes::node_type::device_type;
 using Space = Device::execution_space;
 
@@ -592,6 +593,67 @@ TEST_P(ExchangeTest, ManyOnOneCommunicatorComeAndGo) {
         std::make_unique<Exchange<double, Device>>(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
     checkForward(halo, *live[(k / 2) % (k < 7 ? k + 1 : 7)], 1, k);
   }
+}
+
+/// Takes all tags of a communicator but `count`.
+std::vector<TagRange> leaveTags(Komvos::Impl::PrivateComm& comm, int count) {
+  const TagRange room = comm.takeTags(count);
+  std::vector<TagRange> taken;
+  for (int part = 1 << 30; part > 0; part /= 2) {
+    try {
+      taken.push_back(comm.takeTags(part));
+    } catch (const Komvos::Error&) {  // fewer are left
+    }
+  }
+  return taken;
+}
+
+/// Begins all exchanges, in the opposite order on odd ranks, and looks at what arrives in each.
+void checkAllAtOnce(const Halo& halo, const std::vector<Exchange<double, Device>*>& exchanges) {
+  const int count = static_cast<int>(exchanges.size());
+  std::vector<Vector<double>> owned;
+  std::vector<Vector<double>> ghosts;
+  for (int k = 0; k < count; ++k) {
+    owned.push_back(toDevice(halo.owned<double>(1, 1000 * k)));
+    ghosts.push_back(toDevice(HostVector<double>(1, std::vector<double>(halo.mine().numTarget, -7))));
+  }
+  for (int k = 0; k < count; ++k) {
+    const int turn = halo.rank % 2 == 0 ? k : count - 1 - k;
+    exchanges[turn]->begin(Space(), owned[turn]);
+  }
+  for (int k = 0; k < count; ++k) {
+    exchanges[k]->end(Space(), ghosts[k]);
+    EXPECT_EQ(halo.filled<double>(1, 1000 * k, -7), get(ghosts[k])) << "exchange " << k;
+  }
+}
+
+TEST_P(ExchangeTest, KeepsItsTagsWhileOthersComeAndGoInAnotherOrderOnEachRank) {
+  MPI_Comm mine = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &mine);
+  {
+    const Halo halo = denseHalo(2, 2, mine);
+    const auto make = [&] {
+      return std::make_unique<Exchange<double, Device>>(mine, halo.plan, GetParam().columns, GetParam().onNode);
+    };
+    const auto kept = make();
+    const auto ours = Komvos::Impl::PrivateComm::of(mine);
+    const int roomFor = 4;
+    const std::vector<TagRange> others = leaveTags(*ours, roomFor * 2 * halo.plan->numStages);
+    std::unique_ptr<Exchange<double, Device>> live[3] = {make(), make(), make()};
+    for (int round = 0; round < 12; ++round) {
+      const int early = (round + halo.rank) % 2;
+      live[early].reset();
+      auto another = make();
+      live[1 - early].reset();
+      checkAllAtOnce(halo, {kept.get(), another.get(), live[2].get()});
+      live[0] = std::move(another);
+      live[1] = make();
+    }
+    const auto last = make();
+    EXPECT_THROW(make(), Komvos::Error) << "all tags are in use";
+    checkAllAtOnce(halo, {live[0].get(), kept.get(), live[1].get(), live[2].get(), last.get()});
+  }
+  MPI_Comm_free(&mine);
 }
 
 // --- misuse ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ void Backoff::pause() {
     return;
   }
   if (turns_ % turnsToProgress == 0) {
-    int found = 0;  // looking for a message that nobody sends makes progress; our tags start at 1
+    int found = 0;  // looking for a message that nobody sends makes progress; ours are larger than 0
     mpiCheck(MPI_Iprobe(comm_.rank(), 0, comm_.get(), &found, MPI_STATUS_IGNORE), "MPI_Iprobe");
   }
   yield();
