@@ -1,9 +1,5 @@
 #include "Komvos_Settings.hpp"
 
-#include <mpi.h>
-#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
-#include <mpi-ext.h>
-#endif
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,14 +18,6 @@ bool parseSwitch(const std::string& name, const std::string& value) {
     throw BadInput("environment variable " + name + "=" + value + ": must be 0 or 1");
   }
   return value == "1";
-}
-
-bool mpiSaysGpuAware() {
-#if defined(MPIX_CUDA_AWARE_SUPPORT)
-  return MPIX_Query_cuda_support() == 1;
-#else
-  return false;
-#endif
 }
 
 }  // namespace
@@ -63,11 +51,6 @@ Settings readSettings() {
     }
   }
   return settings;
-}
-
-bool gpuAwareMpi() {
-  const std::optional<bool> given = readSettings().gpuAwareMpi;
-  return given.has_value() ? *given : mpiSaysGpuAware();
 }
 
 bool stagingForced() { return readSettings().staged.value_or(false); }

@@ -17,7 +17,8 @@ namespace Komvos {
 /// - KOMVOS_RANKS_PER_NODE: a topology as in NodeTopology::parse, instead of the detected one
 ///
 /// For all exchanges:
-/// - KOMVOS_GPU_AWARE_MPI: 0 or 1; whether MPI may be given device pointers. Default: what the MPI library says
+/// - KOMVOS_GPU_AWARE_MPI: 0 or 1; whether MPI may be given device pointers; the same on all ranks. Default: what
+///   Tpetra assumes
 /// - KOMVOS_STAGED: 0 or 1, for tests; 1 sends all messages through host memory of their own, as with a GPU and without
 ///   GPU-aware MPI, and fills what must not be read yet with NaN. Default: 0
 struct Settings {
@@ -34,9 +35,6 @@ struct Settings {
 /// Reads the environment afresh. \throws BadInput on a variable KOMVOS_... that is not listed above, or a value of
 /// a switch other than 0 and 1. The other values are checked where they are used.
 Settings readSettings();
-
-/// Whether MPI may be given device pointers: KOMVOS_GPU_AWARE_MPI, else what the MPI library reports.
-bool gpuAwareMpi();
 
 /// Whether tests want staged messages wherever the vectors are: KOMVOS_STAGED.
 bool stagingForced();

@@ -66,13 +66,16 @@ struct Exchange<Scalar, Device>::State {
   using DirectionState = Impl::DirectionState<MemorySpace>;
   using BufferAccess = Impl::BufferAccess<Scalar>;
 
-  State(MPI_Comm parent, std::shared_ptr<const ExchangePlan> thePlan, int columnsToAllocate, IntraNode onNode)
+  State(MPI_Comm parent, std::shared_ptr<const ExchangePlan> thePlan, int columnsToAllocate, IntraNode onNode,
+        bool mpiIsGpuAware)
       : plan(std::move(thePlan)),
         comm(Impl::PrivateComm::of(parent)),
         tags(comm->takeTags(2 * plan->numStages)),
         poisons(stagingForced()),
-        staged(poisons || (!Impl::hostCanAccessBuffers<execution_space>() && !gpuAwareMpi())),
-        shared(onNode == IntraNode::sharedMemory ? makeShared(std::max(1, columnsToAllocate)) : nullptr),
+        staged(poisons || (!Impl::hostCanAccessBuffers<execution_space>() && !mpiIsGpuAware)),
+        shared(onNode == IntraNode::sharedMemory && canShareMemory(mpiIsGpuAware)
+                   ? makeShared(std::max(1, columnsToAllocate))
+                   : nullptr),
         buffers(*plan, staged, shared.get(), std::max(1, columnsToAllocate)) {}
 
   ~State() {
@@ -88,9 +91,6 @@ struct Exchange<Scalar, Device>::State {
 
   /// Null where the node has no shared memory to give.
   std::unique_ptr<Impl::SharedMemoryBuffers> makeShared(int columnsToAllocate) const {
-    if (!canShareMemory()) {
-      return nullptr;
-    }
     auto memory = std::make_unique<Impl::SharedMemoryBuffers>(comm, *plan, tags.first(),
                                                               static_cast<int>(sizeof(Scalar)), columnsToAllocate);
     return memory->available() ? std::move(memory) : nullptr;
@@ -413,8 +413,8 @@ void Exchange<Scalar, Device>::State::abandon(Direction direction) {
 
 template <class Scalar, class Device>
 Exchange<Scalar, Device>::Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns,
-                                   IntraNode onNode)
-    : state_(std::make_unique<State>(comm, plan, maxColumns, requireDecided(onNode, plan->rank))) {}
+                                   IntraNode onNode, bool mpiIsGpuAware)
+    : state_(std::make_unique<State>(comm, plan, maxColumns, requireDecided(onNode, plan->rank), mpiIsGpuAware)) {}
 
 template <class Scalar, class Device>
 Exchange<Scalar, Device>::~Exchange() = default;
@@ -499,8 +499,8 @@ std::size_t Exchange<Scalar, Device>::memoryBytes() const {
 }
 
 template <class Scalar, class Device>
-bool Exchange<Scalar, Device>::canShareMemory() {
-  return Impl::hostCanAccessBuffers<execution_space>() || stagingForced() || !gpuAwareMpi();
+bool Exchange<Scalar, Device>::canShareMemory(bool mpiIsGpuAware) {
+  return Impl::hostCanAccessBuffers<execution_space>() || stagingForced() || !mpiIsGpuAware;
 }
 
 template <class Scalar, class Device>

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "Komvos_GpuAwareMpi.hpp"
 #include "Komvos_IntraNode.hpp"
 #include "Komvos_KokkosShim.hpp"
 
@@ -24,7 +25,7 @@ enum class Combine { insert, add };
 /// columns has been used, another exchange with it allocates nothing.
 ///
 /// Vectors are Kokkos views [length x columns], columns contiguous. With an execution space whose memory the host
-/// cannot reach, messages go through pinned host memory unless gpuAwareMpi() says otherwise.
+/// cannot reach, messages go through pinned host memory unless MPI is GPU-aware.
 ///
 /// With IntraNode::sharedMemory the receiver of an on-node message copies its values from the memory of the sender,
 /// into place where they go nowhere else; no MPI call is made for it, and what only travels on is not packed. Ranks
@@ -49,10 +50,11 @@ class Exchange {
 
   /// Allocates for `maxColumns` columns; more are allocated when they are first used, and then go by messages.
   /// \param comm the communicator the plan was built on
+  /// \param mpiIsGpuAware whether MPI may be given device pointers, the same on all ranks, as in PlannedHalo
   /// \note Collective on `comm`.
-  /// \throws BadInput if `onNode` is IntraNode::automatic
+  /// \throws BadInput if `onNode` is IntraNode::automatic; Error on all ranks if MPI has no tags left for it
   Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 1,
-           IntraNode onNode = IntraNode::messages);
+           IntraNode onNode = IntraNode::messages, bool mpiIsGpuAware = gpuAwareMpi());
   /// Completes an exchange that is in flight, as abandonForward() does. The communicator may be freed before.
   ~Exchange();
   Exchange(Exchange&&) noexcept;
@@ -117,7 +119,7 @@ class Exchange {
   /// holds for it.
   std::size_t memoryBytes() const;
   /// Whether IntraNode::sharedMemory can be used at all with vectors of this device.
-  static bool canShareMemory();
+  static bool canShareMemory(bool mpiIsGpuAware = gpuAwareMpi());
   /// sharedMemory only where it was asked for and this node has it.
   IntraNode intraNode() const;
 

@@ -206,7 +206,8 @@ auto NodeAwareImport<LO, GO, Node>::exchange() const -> Exchange<Scalar, device_
   std::shared_ptr<void>& found = state_->exchanges[typeid(Scalar)];
   if (!found) {
     const PlannedHalo& halo = state_->halo;
-    found = std::make_shared<exchange_type>(state_->userComm, halo.plan, halo.columns, halo.intraNode);
+    found =
+        std::make_shared<exchange_type>(state_->userComm, halo.plan, halo.columns, halo.intraNode, halo.mpiIsGpuAware);
   }
   return *static_cast<exchange_type*>(found.get());
 }

@@ -52,7 +52,7 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
     follow(resolved.tuningCache->find(key), resolved);
   }
 
-  const Impl::CandidateTimer timer(comm, pattern.numOwned, pattern.numTarget);
+  const Impl::CandidateTimer timer(comm, pattern.numOwned, pattern.numTarget, resolved.mpiIsGpuAware);
   std::vector<Impl::Candidate> candidates = Impl::planCandidates(comm, std::move(pattern), resolved);
   const std::size_t chosen = Impl::chooseCandidate(candidates, resolved, timer);
 
@@ -60,6 +60,7 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
   halo.plan = candidates[chosen].plan;
   halo.intraNode = candidates[chosen].report.intraNode;
   halo.columns = resolved.columns;
+  halo.mpiIsGpuAware = resolved.mpiIsGpuAware;
   if (options.record) {
     options.record->add(key, {candidates[chosen].report.route, resolved.pairing, halo.intraNode});
   }

@@ -18,6 +18,7 @@ struct PlannedHalo {
   std::shared_ptr<const ExchangePlan> plan;
   IntraNode intraNode = IntraNode::messages;
   int columns = 1;
+  bool mpiIsGpuAware = false;  ///< agreed among the ranks
   HaloReport report;
 };
 

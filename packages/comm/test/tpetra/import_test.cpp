@@ -13,6 +13,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
+#include "Komvos_GpuAwareMpi.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_Settings.hpp"

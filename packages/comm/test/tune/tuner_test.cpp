@@ -18,9 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "Komvos_ExchangeModel.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
+#include "Komvos_ExchangeModel.hpp"
+#include "Komvos_GpuAwareMpi.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_MachineModel.hpp"
 #include "Komvos_PrivateComm.hpp"
@@ -251,7 +252,8 @@ double modelledByAllRanks(const Komvos::MachineModel& machine, const RouteChoice
   }
   Komvos::InMemorySetupTransport transport(topology.numRanks());
   const auto route = makeRoute(choice, topology, Pairing::byVolume, &sockets);
-  return Komvos::modelledExchangeTime(machine, buildPlans(transport, topology, *route, patterns), topology, sizeof(double));
+  return Komvos::modelledExchangeTime(machine, buildPlans(transport, topology, *route, patterns), topology,
+                                      sizeof(double));
 }
 
 TEST(Tuner, ModelsAnExchangeAsIfItKnewTheMessagesOfAllRanks) {
@@ -820,6 +822,20 @@ TEST(TunerPrecedence, ResolvedOptionsResolveToThemselvesWhateverTheEnvironmentSa
   }
 }
 
+/// One test run starts with Tpetra's variable set.
+TEST(TunerEnvironment, SaysWhetherMpiIsGpuAwareAndTpetraDoesWhereNothingIsSaid) {
+  for (const bool aware : {false, true}) {
+    const Variable variable("KOMVOS_GPU_AWARE_MPI", aware ? "1" : "0");
+    EXPECT_EQ(aware, Komvos::gpuAwareMpi());
+    EXPECT_EQ(aware, planDense(onPairs(RouteChoice::standard)).mpiIsGpuAware);
+  }
+  if (std::getenv("TPETRA_ASSUME_CUDA_AWARE_MPI") == nullptr && std::getenv("TPETRA_ASSUME_GPU_AWARE_MPI") == nullptr) {
+    GTEST_SKIP() << "Tpetra assumes what it was configured with";
+  }
+  EXPECT_TRUE(Komvos::gpuAwareMpi());
+  EXPECT_TRUE(planDense(onPairs(RouteChoice::standard)).mpiIsGpuAware);
+}
+
 TEST(TunerEnvironment, ThatDiffersBetweenRanksIsRefusedOnAll) {
   if (worldSize() == 1) {
     GTEST_SKIP() << "one rank has nobody to disagree with";
@@ -829,6 +845,8 @@ TEST(TunerEnvironment, ThatDiffersBetweenRanksIsRefusedOnAll) {
   const std::vector<std::array<std::string, 3>> cases{
       {"KOMVOS_MACHINE", "blue-waters", "KOMVOS_MACHINE is set on some ranks only"},
       {"KOMVOS_TUNING_CACHE", file, "KOMVOS_TUNING_CACHE is to be consulted on some ranks only"},
+      {"KOMVOS_GPU_AWARE_MPI", Komvos::gpuAwareMpi() ? "0" : "1",
+       "the GPU-awareness of MPI (KOMVOS_GPU_AWARE_MPI) of a halo must be the same on all ranks, and is not"},
       {"KOMVOS_ON_NODE", "messages",
        "the intra-node communication of a halo must be the same on all ranks, and is not"}};
   for (const auto& [name, value, text] : cases) {

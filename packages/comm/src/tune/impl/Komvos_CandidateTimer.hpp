@@ -14,8 +14,9 @@ namespace Komvos::Impl {
 class CandidateTimer {
  public:
   /// \param numOwned, numTarget entries of the vectors on this rank, as in Pattern
-  CandidateTimer(MPI_Comm comm, int numOwned, int numTarget)
-      : comm_(comm), numOwned_(numOwned), numTarget_(numTarget) {}
+  /// \param mpiIsGpuAware as for Exchange
+  CandidateTimer(MPI_Comm comm, int numOwned, int numTarget, bool mpiIsGpuAware)
+      : comm_(comm), numOwned_(numOwned), numTarget_(numTarget), mpiIsGpuAware_(mpiIsGpuAware) {}
 
   /// Runs the contenders in turn, so that a disturbance hits all of them, in an order that rotates. Sets `seconds` and
   /// `report.measuredSeconds` of each. \note Collective.
@@ -25,6 +26,7 @@ class CandidateTimer {
   MPI_Comm comm_;
   int numOwned_;
   int numTarget_;
+  bool mpiIsGpuAware_;
 };
 
 }  // namespace Komvos::Impl

@@ -9,6 +9,7 @@
 
 #include "Komvos_DetectedTopology.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_GpuAwareMpi.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Settings.hpp"
@@ -34,6 +35,7 @@ void requireSame(const PrivateComm& comm, const ResolvedOptions& options) {
       {"pairing", static_cast<std::uint64_t>(options.pairing)},
       {"intra-node communication", static_cast<std::uint64_t>(options.intraNode)},
       {"number of columns in shared memory", static_cast<std::uint64_t>(options.columns)},
+      {"GPU-awareness of MPI (KOMVOS_GPU_AWARE_MPI)", options.mpiIsGpuAware ? 1 : 0},
       {"topology", topology.nodes->fingerprint()},
       {"socket topology", topology.sockets ? topology.sockets->fingerprint() : 0},
       {"machine model", options.machine ? hashOf(machineToJson(*options.machine)) : 0},
@@ -106,6 +108,7 @@ std::optional<std::string> resolveLocally(ResolvedOptions& resolved, const Excha
   resolved.intraNode =
       options.intraNode.value_or(settings.intraNode ? parseIntraNode(*settings.intraNode) : resolved.intraNode);
   resolved.columns = std::max(1, options.columns);
+  resolved.mpiIsGpuAware = gpuAwareMpi();
   resolved.machine = options.machine;
   resolved.topology = {options.topology, options.sockets};
   resolveLocally(resolved.topology, settings, numRanks);

@@ -29,6 +29,7 @@ struct ResolvedOptions {
   Pairing pairing = Pairing::byVolume;
   IntraNode intraNode = IntraNode::automatic;
   int columns = 1;
+  bool mpiIsGpuAware = false;  ///< from the environment or Tpetra only, see gpuAwareMpi()
   ResolvedTopology topology;
   std::shared_ptr<const MachineModel> machine;     ///< may be null
   std::shared_ptr<const TuningCache> tuningCache;  ///< null unless it is to be consulted for the three at the top

@@ -143,7 +143,8 @@ std::vector<Candidate> planCandidates(MPI_Comm comm, Pattern pattern, const Reso
   } else if (options.route != RouteChoice::standard) {
     planner.addChosenRoute();
   }
-  if (options.intraNode != IntraNode::messages && Exchange<double, DefaultDevice>::canShareMemory()) {
+  if (options.intraNode != IntraNode::messages &&
+      Exchange<double, DefaultDevice>::canShareMemory(options.mpiIsGpuAware)) {
     planner.addSharedMemory();
   }
   return planner.take();
