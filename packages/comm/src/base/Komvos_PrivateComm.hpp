@@ -15,12 +15,15 @@ namespace Komvos::Impl {
 /// A duplicate of a communicator, and the tags handed out on it. MPI errors are returned, not fatal.
 ///
 /// One duplicate is made per user communicator and found again through an MPI attribute: thousands of exchanges
-/// cost one MPI_Comm_dup. It lives as long as the user's communicator or any plan that uses it.
-class PrivateComm {
+/// cost one MPI_Comm_dup. It is freed with the user's communicator, which is where ranks wait for each other. If a rank
+/// still has an exchange then, it stays on all ranks, until MPI_Finalize. So a rank that destroys an exchange waits for
+/// nobody.
+class PrivateComm : public std::enable_shared_from_this<PrivateComm> {
  public:
   /// The duplicate that belongs to `parent`. \note Collective on `parent` the first time.
   static std::shared_ptr<PrivateComm> of(MPI_Comm parent);
 
+  /// \note Collective. The registry of all instances is the last owner.
   ~PrivateComm();
   PrivateComm(const PrivateComm&) = delete;
   PrivateComm& operator=(const PrivateComm&) = delete;
@@ -40,7 +43,8 @@ class PrivateComm {
   int nextSetupTag() { return setupTag_ = setupTag_ == 1 ? 2 : 1; }
 
   /// The one T that belongs to this communicator: what rooms above this one keep with it. Made by `make()`, which
-  /// returns a std::shared_ptr<T>, when it is first asked for; destroyed before the communicator is freed.
+  /// returns a std::shared_ptr<T>, when it is first asked for; destroyed on all ranks together, before the communicator
+  /// is freed.
   /// \note Collective the first time, if `make` is.
   template <class T, class Make>
   T& attached(const Make& make) {

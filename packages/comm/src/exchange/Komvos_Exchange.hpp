@@ -55,7 +55,8 @@ class Exchange {
   /// \throws BadInput if `onNode` is IntraNode::automatic; Error on all ranks if MPI has no tags left for it
   Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 1,
            IntraNode onNode = IntraNode::messages, bool mpiIsGpuAware = gpuAwareMpi());
-  /// Completes an exchange that is in flight, as abandonForward() does. The communicator may be freed before.
+  /// Completes an exchange that is in flight, as abandonForward() does; else it waits for no other rank. The
+  /// communicator may be freed before, but then the shared memory stays until MPI_Finalize.
   ~Exchange();
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;

@@ -560,6 +560,22 @@ TEST_P(ExchangeTest, OutlivesTheCommunicatorItWasMadeOn) {
   checkReverse(halo, exchange, 1);
 }
 
+/// As where one rank throws and the others go on with what they have.
+TEST_P(ExchangeTest, IsDestroyedWithoutWaitingForTheOtherRanks) {
+  MPI_Comm mine = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &mine);
+  const Halo halo = denseHalo(2, 2, mine);
+  auto exchange = std::make_unique<Exchange<double, Device>>(mine, halo.plan, GetParam().columns, GetParam().onNode);
+  checkForward(halo, *exchange, 1, 1);
+  MPI_Comm_free(&mine);
+  int token = 0;
+  if (halo.rank == 0) {
+    exchange.reset();
+  }
+  MPI_Bcast(&token, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  exchange.reset();
+}
+
 TEST_P(ExchangeTest, SharesMemoryWhereItWasAskedTo) {
   const Halo halo = denseHalo(2);
   const Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);

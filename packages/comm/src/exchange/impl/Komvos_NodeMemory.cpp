@@ -12,7 +12,7 @@
 // allocate() is collective on the node: each rank looks for a free piece of its own segment, and if one rank finds
 // none, all add a window. Free pieces are kept by offset and merged with their neighbours. release() is local and does
 // not free at once, for other ranks may still read the block: allocate() asks again whether it is in use. Windows go
-// when the communicator does, unless MPI has been finalized by then.
+// when PrivateComm is freed, on all ranks together.
 //
 // If a window cannot be made on one rank, allocate() returns an empty block on all ranks of the node, and the caller
 // uses messages. Other MPI errors are thrown.
@@ -36,11 +36,6 @@ NodeMemory& NodeMemory::of(PrivateComm& comm) {
 }
 
 NodeMemory::~NodeMemory() {
-  int finalized = 0;
-  MPI_Finalized(&finalized);
-  if (finalized) {
-    return;
-  }
   for (Window& window : windows_) {
     MPI_Win_unlock_all(window.handle);
     MPI_Win_free(&window.handle);

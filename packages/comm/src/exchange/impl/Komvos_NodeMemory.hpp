@@ -40,6 +40,7 @@ class NodeMemory {
   explicit NodeMemory(MPI_Comm comm);
   /// The one of this communicator. \note Collective the first time.
   static NodeMemory& of(PrivateComm& comm);
+  /// \note Collective, see PrivateComm.
   ~NodeMemory();
   NodeMemory(const NodeMemory&) = delete;
   NodeMemory& operator=(const NodeMemory&) = delete;
