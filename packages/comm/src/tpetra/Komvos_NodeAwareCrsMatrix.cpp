@@ -92,6 +92,17 @@ bool mayOverlap(const MultiVector& a, const MultiVector& b) {
   return x.data() + x.span() > y.data() && y.data() + y.span() > x.data();
 }
 
+/// Whether vectors of one shape have each entry at the same address.
+template <class MultiVector>
+bool areSame(const MultiVector& a, const MultiVector& b) {
+  if (!a.isConstantStride() || !b.isConstantStride()) {
+    return false;
+  }
+  const auto x = a.getLocalViewDevice(Tpetra::Access::ReadOnly);
+  const auto y = b.getLocalViewDevice(Tpetra::Access::ReadOnly);
+  return x.data() == y.data() && x.stride_1() == y.stride_1();
+}
+
 }  // namespace
 
 template <class Scalar, class LO, class GO, class Node>
@@ -124,7 +135,7 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
 
   // Work space, kept between applies: a column of [owned values if they are copied, ghosts] for each column of X.
   mutable Kokkos::View<Scalar*, memory_space> columnValues;
-  mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY;
+  mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY, residualVector;
 
   void classify(const local_matrix_type& matrix);
   ClassList classifyGhosts() const;
@@ -483,13 +494,17 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& 
     abandonApply(Teuchos::NO_TRANS);
     throw PlanMismatch(error + onRank(*this->getComm()));
   }
-  const bool direct = !state_->exporter && !mayOverlap(X, R) && !mayOverlap(B, R);
-  if (direct) {
+  const bool inPlace = !mayOverlap(X, R) && (!mayOverlap(B, R) || areSame(B, R));
+  if (inPlace && !state_->exporter) {
     state_->applyRows(*this, X, B, R, Scalar{-1}, Scalar{1});
     return;
   }
-  Tpetra::deep_copy(R, B);
-  apply(X, R, Teuchos::NO_TRANS, Scalar{-1}, Scalar{1});
+  multivector_type& result = inPlace ? R : workVector(state_->residualVector, R.getMap(), columns);
+  Tpetra::deep_copy(result, B);
+  apply(X, result, Teuchos::NO_TRANS, Scalar{-1}, Scalar{1});
+  if (!inPlace) {
+    Tpetra::deep_copy(R, result);
+  }
 }
 
 template <class Scalar, class LO, class GO, class Node>

@@ -44,7 +44,8 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
   /// \note In the place of apply(), on a rank that cannot call it, because its own code threw before.
   void abandonApply(Teuchos::ETransp mode = Teuchos::NO_TRANS) const;
 
-  /// R = B - A X, in one pass over A. \note Collective. \throws PlanMismatch as apply
+  /// R = B - A X, in one pass over A. R may share entries with X and B; unless it is B, work vectors are then used.
+  /// \note Collective. \throws as apply
   void residual(const multivector_type& X, const multivector_type& B, multivector_type& R) const;
 
   /// The exchange between domain and column map; null if no rank needs any ghost.

@@ -246,6 +246,51 @@ TEST(NodeAwareCrsMatrix, GivesTpetrasResidual) {
   });
 }
 
+/// R = B - A X against Tpetra on copies, where R may share entries with X or B. X and B may be changed by it.
+void checkResidual(const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware, const Vector& x, const Vector& b,
+                   Vector& r, const std::string& what) {
+  Vector expected(b, Teuchos::Copy);
+  matrix.apply(Vector(x, Teuchos::Copy), expected, Teuchos::NO_TRANS, -1, 1);
+  nodeAware.residual(x, b, r);
+  EXPECT_LE(difference(entries(expected), entries(r), scale), 1e-14) << what;
+}
+
+TEST(NodeAwareCrsMatrix, WritesResidualsOverTheRightHandSide) {
+  const Teuchos::Range1D first(0, 2), next(1, 3);
+  onMatricesOfPairs([&](const Matrix& matrix, const Matrix& base) {
+    const auto& nodeAware = dynamic_cast<const NodeAwareCrsMatrix<>&>(base);
+    Vector x(matrix.getDomainMap(), 3);
+    Vector b(matrix.getRangeMap(), 7);
+    fill(x, 1);
+    fill(b, 2);
+    checkResidual(matrix, nodeAware, x, *b.subView(first), *b.subViewNonConst(first), "the same columns");
+    checkResidual(matrix, nodeAware, x, *b.subView(first), *b.subViewNonConst(next), "columns that overlap");
+    checkResidual(matrix, nodeAware, x, *someColumns(b), *b.subViewNonConst(next), "scattered columns");
+  });
+}
+
+TEST(NodeAwareCrsMatrix, WritesResidualsOverX) {
+  const Teuchos::Range1D first(0, 2), next(1, 3);
+  onMatricesOfPairs([&](const Matrix& matrix, const Matrix& base) {
+    if (!matrix.getDomainMap()->isSameAs(*matrix.getRangeMap())) {
+      return;
+    }
+    const auto& nodeAware = dynamic_cast<const NodeAwareCrsMatrix<>&>(base);
+    Vector x(matrix.getDomainMap(), 7);
+    Vector b(matrix.getRangeMap(), 3);
+    fill(x, 1);
+    fill(b, 2);
+    const auto columns = x.subViewNonConst(first);
+    checkResidual(matrix, nodeAware, *columns, b, *columns, "the same vector");
+    checkResidual(matrix, nodeAware, *x.subView(first), b, *columns, "the same columns");
+    fill(x, 1);
+    checkResidual(matrix, nodeAware, *columns, b, *x.subViewNonConst(next), "columns that overlap");
+    checkResidual(matrix, nodeAware, *someColumns(x), b, *columns, "scattered columns");
+    fill(x, 1);
+    checkResidual(matrix, nodeAware, *columns, *columns, *columns, "and over the right-hand side");
+  });
+}
+
 TEST(NodeAwareCrsMatrix, SortsItsRowsByWhatTheyNeed) {
   onMatrices([](const Matrix& matrix, const Matrix& base) {
     const auto& nodeAware = dynamic_cast<const NodeAwareCrsMatrix<>&>(base);
