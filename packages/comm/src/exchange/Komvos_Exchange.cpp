@@ -237,7 +237,12 @@ void Exchange<Scalar, Device>::State::bindBuffers(Direction direction, int numCo
         state->engine.unbind();
       }
     }
-    buffers.allocate(numColumns);
+    try {
+      buffers.allocate(numColumns);
+    } catch (...) {  // no memory; nothing has been sent
+      abandon(direction);
+      throw;
+    }
   }
   Impl::MessageEngine& engine = stateOf(direction).engine;
   inFlight = direction;

@@ -22,8 +22,10 @@
 // is a forward exchange of one halo, then a reverse exchange of the other, and abandonApply() abandons both in this
 // order.
 //
-// Vectors without constant stride, and an output that overlaps the input, are copied first. A rank whose vectors do not
-// fit abandons both exchanges, a rank whose forward exchange fails abandons the reverse one; then they throw.
+// Vectors without constant stride, and an output that overlaps the input, are copied first.
+//
+// Other ranks wait for this one in both exchanges. Remaining keeps which of them are still to come; whatever is
+// thrown, apply and residual abandon these before they pass it on.
 
 namespace Komvos {
 
@@ -72,14 +74,17 @@ void scaleOrClear(MultiVector& Y, Scalar beta) {
   }
 }
 
-/// What is wrong with `vector` as `name` over `map` with so many columns, or nothing.
-template <class MultiVector, class Map>
-std::string shapeError(const char* name, const MultiVector& vector, const Map& map, std::size_t columns) {
-  return Impl::shapeError("NodeAwareCrsMatrix", name, {vector.getLocalLength(), vector.getNumVectors()},
-                          {Impl::localLength(map), columns});
-}
-
 std::string onRank(const Teuchos::Comm<int>& comm) { return " (rank " + std::to_string(comm.getRank()) + ")"; }
+
+/// \throws PlanMismatch unless `vector`, in an error `name`, fits `map` with so many columns
+template <class Matrix, class MultiVector, class Map>
+void requireFits(const Matrix& A, const char* name, const MultiVector& vector, const Map& map, std::size_t columns) {
+  const std::string error = Impl::shapeError(
+      "NodeAwareCrsMatrix", name, {vector.getLocalLength(), vector.getNumVectors()}, {Impl::localLength(map), columns});
+  if (!error.empty()) {
+    throw PlanMismatch(error + onRank(*A.getComm()));
+  }
+}
 
 /// Whether vectors share entries. Also true if one has no constant stride: it is to be copied, too.
 template <class MultiVector>
@@ -102,6 +107,11 @@ bool areSame(const MultiVector& a, const MultiVector& b) {
   const auto y = b.getLocalViewDevice(Tpetra::Access::ReadOnly);
   return x.data() == y.data() && x.stride_1() == y.stride_1();
 }
+
+/// What other ranks still wait for in one apply.
+struct Remaining {
+  bool forward, reverse;
+};
 
 }  // namespace
 
@@ -155,30 +165,28 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
 
   // Steps of apply; vectors have been checked and have constant stride. `A` is the matrix this state belongs to.
   void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
-                 Scalar alpha, Scalar beta) const;
+                 Scalar alpha, Scalar beta, Remaining& remaining) const;
   void applyPlain(const NodeAwareCrsMatrix& A, const multivector_type& X, multivector_type& Y, Scalar alpha,
-                  Scalar beta) const;
+                  Scalar beta, Remaining& remaining) const;
   void applyTransposed(const NodeAwareCrsMatrix& A, const multivector_type& X, multivector_type& Y,
-                       Teuchos::ETransp mode, Scalar alpha, Scalar beta) const;
+                       Teuchos::ETransp mode, Scalar alpha, Scalar beta, Remaining& remaining) const;
   /// Calls work(X, Y), with contiguous copies where X and Y overlap or have no constant stride.
   template <class Work>
   void withCopies(const multivector_type& X, multivector_type& Y, const Work& work) const;
 
-  void abandonForward(Teuchos::ETransp mode) const;
-  void abandonReverse(Teuchos::ETransp mode) const;
+  void abandon(Teuchos::ETransp mode, const Remaining& remaining) const;
 };
 
 template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandonForward(Teuchos::ETransp mode) const {
-  if (halo_type* const halo = mode == Teuchos::NO_TRANS ? importer.get() : exporter.get()) {
-    halo->template exchange<Scalar>().abandonForward();
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandon(Teuchos::ETransp mode, const Remaining& remaining) const {
+  const bool plain = mode == Teuchos::NO_TRANS;
+  const halo_type* const first = plain ? importer.get() : exporter.get();
+  const halo_type* const second = plain ? exporter.get() : importer.get();
+  if (remaining.forward && first != nullptr) {
+    first->template exchange<Scalar>().abandonForward();
   }
-}
-
-template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandonReverse(Teuchos::ETransp mode) const {
-  if (halo_type* const halo = mode == Teuchos::NO_TRANS ? exporter.get() : importer.get()) {
-    halo->template exchange<Scalar>().abandonReverse();
+  if (remaining.reverse && second != nullptr) {
+    second->template exchange<Scalar>().abandonReverse();
   }
 }
 
@@ -323,7 +331,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::copyOwnedValues(const exec
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix_type& A, const multivector_type& X,
                                                                 const multivector_type& B, multivector_type& Y,
-                                                                Scalar alpha, Scalar beta) const {
+                                                                Scalar alpha, Scalar beta, Remaining& remaining) const {
   const execution_space space;
   const auto x = X.getLocalViewDevice(Tpetra::Access::ReadOnly);
   const auto y = Y.getLocalViewDevice(Tpetra::Access::ReadWrite);
@@ -347,13 +355,16 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
       multiply(matrix, rowClass, both, b, y, alpha, beta, running);
     }
   };
+  remaining.forward = false;  // begin() and end() let the others finish before they throw
   exchange.begin(space, x, ghosts);
+  remaining.forward = true;
   copyOwnedValues(space, x, values, ghosts);
   multiply(matrix, RowClass::local, owned, b, y, alpha, beta, &exchange);
   const bool haveOnNodeGhosts = exchange.finishOnNode(space, ghosts);
   if (haveOnNodeGhosts) {
     multiplyWithGhosts(RowClass::onNode, &exchange);
   }
+  remaining.forward = false;
   exchange.end(space, ghosts);
   if (!haveOnNodeGhosts) {
     multiplyWithGhosts(RowClass::onNode, nullptr);
@@ -363,36 +374,30 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyPlain(const NodeAwareCrsMatrix& A, const multivector_type& X,
-                                                                 multivector_type& Y, Scalar alpha, Scalar beta) const {
+                                                                 multivector_type& Y, Scalar alpha, Scalar beta,
+                                                                 Remaining& remaining) const {
   if (!exporter) {
-    applyRows(A, X, Y, Y, alpha, beta);
+    applyRows(A, X, Y, Y, alpha, beta, remaining);
     return;
   }
   multivector_type& rows = workVector(rowVector, A.getRowMap(), X.getNumVectors());
-  try {
-    applyRows(A, X, rows, rows, alpha, Scalar{});
-  } catch (const PlanMismatch&) {
-    abandonReverse(Teuchos::NO_TRANS);
-    throw;
-  }
+  applyRows(A, X, rows, rows, alpha, Scalar{}, remaining);
   scaleOrClear(Y, beta);
+  remaining.reverse = false;
   exporter->doExport(rows, Y, Tpetra::ADD_ASSIGN);
 }
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyTransposed(const NodeAwareCrsMatrix& A,
                                                                       const multivector_type& X, multivector_type& Y,
-                                                                      Teuchos::ETransp mode, Scalar alpha,
-                                                                      Scalar beta) const {
+                                                                      Teuchos::ETransp mode, Scalar alpha, Scalar beta,
+                                                                      Remaining& remaining) const {
   const Scalar one{1};
   const std::size_t columns = X.getNumVectors();
   if (exporter) {
-    try {
-      exporter->doImport(X, workVector(rowVector, A.getRowMap(), columns), Tpetra::INSERT);
-    } catch (const PlanMismatch&) {
-      abandonReverse(mode);
-      throw;
-    }
+    multivector_type& imported = workVector(rowVector, A.getRowMap(), columns);
+    remaining.forward = false;
+    exporter->doImport(X, imported, Tpetra::INSERT);
   }
   const multivector_type& rows = exporter ? *rowVector : X;
   scaleOrClear(Y, beta);
@@ -403,6 +408,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyTransposed(const Node
   multivector_type& sums = workVector(columnVector, A.getColMap(), columns);
   sums.putScalar(Scalar{});  // localApply with beta == 0 keeps what is not a number
   A.localApply(rows, sums, mode, alpha, one);
+  remaining.reverse = false;
   importer->doExport(sums, Y, Tpetra::ADD_ASSIGN);
 }
 
@@ -454,56 +460,57 @@ template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, multivector_type& Y,
                                                      Teuchos::ETransp mode, Scalar alpha, Scalar beta) const {
   const bool plain = mode == Teuchos::NO_TRANS;
-  const std::size_t columns = X.getNumVectors();
-  const std::string error =
-      Impl::firstError({shapeError("X", X, plain ? *this->getDomainMap() : *this->getRangeMap(), columns),
-                        shapeError("Y", Y, plain ? *this->getRangeMap() : *this->getDomainMap(), columns)});
-  if (!error.empty()) {
-    if (alpha != Scalar{}) {
-      abandonApply(mode);
+  // As Tpetra: where alpha is 0, X is not read, and nothing is communicated.
+  Remaining remaining{alpha != Scalar{}, alpha != Scalar{}};
+  try {
+    requireFits(*this, "X", X, plain ? *this->getDomainMap() : *this->getRangeMap(), X.getNumVectors());
+    requireFits(*this, "Y", Y, plain ? *this->getRangeMap() : *this->getDomainMap(), X.getNumVectors());
+    if (alpha == Scalar{}) {
+      scaleOrClear(Y, beta);
+      return;
     }
-    throw PlanMismatch(error + onRank(*this->getComm()));
+    state_->withCopies(X, Y, [&](const multivector_type& x, multivector_type& y) {
+      if (plain) {
+        state_->applyPlain(*this, x, y, alpha, beta, remaining);
+      } else {
+        state_->applyTransposed(*this, x, y, mode, alpha, beta, remaining);
+      }
+    });
+  } catch (...) {
+    state_->abandon(mode, remaining);
+    throw;
   }
-  if (alpha == Scalar{}) {  // as Tpetra: X is not read
-    scaleOrClear(Y, beta);
-    return;
-  }
-  state_->withCopies(X, Y, [&](const multivector_type& x, multivector_type& y) {
-    if (plain) {
-      state_->applyPlain(*this, x, y, alpha, beta);
-    } else {
-      state_->applyTransposed(*this, x, y, mode, alpha, beta);
-    }
-  });
 }
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::abandonApply(Teuchos::ETransp mode) const {
-  state_->abandonForward(mode);
-  state_->abandonReverse(mode);
+  state_->abandon(mode, {true, true});
 }
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& X, const multivector_type& B,
                                                         multivector_type& R) const {
-  const std::size_t columns = X.getNumVectors();
-  const std::string error = Impl::firstError({shapeError("X", X, *this->getDomainMap(), columns),
-                                              shapeError("B", B, *this->getRangeMap(), columns),
-                                              shapeError("R", R, *this->getRangeMap(), columns)});
-  if (!error.empty()) {
-    abandonApply(Teuchos::NO_TRANS);
-    throw PlanMismatch(error + onRank(*this->getComm()));
-  }
-  const bool inPlace = !mayOverlap(X, R) && (!mayOverlap(B, R) || areSame(B, R));
-  if (inPlace && !state_->exporter) {
-    state_->applyRows(*this, X, B, R, Scalar{-1}, Scalar{1});
-    return;
-  }
-  multivector_type& result = inPlace ? R : workVector(state_->residualVector, R.getMap(), columns);
-  Tpetra::deep_copy(result, B);
-  apply(X, result, Teuchos::NO_TRANS, Scalar{-1}, Scalar{1});
-  if (!inPlace) {
-    Tpetra::deep_copy(R, result);
+  Remaining remaining{true, true};
+  try {
+    const std::size_t columns = X.getNumVectors();
+    requireFits(*this, "X", X, *this->getDomainMap(), columns);
+    requireFits(*this, "B", B, *this->getRangeMap(), columns);
+    requireFits(*this, "R", R, *this->getRangeMap(), columns);
+    const bool inPlace = !mayOverlap(X, R) && (!mayOverlap(B, R) || areSame(B, R));
+    if (inPlace && !state_->exporter) {
+      state_->applyRows(*this, X, B, R, Scalar{-1}, Scalar{1}, remaining);
+      return;
+    }
+    multivector_type& result = inPlace ? R : workVector(state_->residualVector, R.getMap(), columns);
+    Tpetra::deep_copy(result, B);
+    remaining = {};  // apply() abandons by itself
+    apply(X, result, Teuchos::NO_TRANS, Scalar{-1}, Scalar{1});
+    if (!inPlace) {
+      Tpetra::deep_copy(R, result);
+    }
+  } catch (...) {
+    state_->abandon(Teuchos::NO_TRANS, remaining);
+    throw;
   }
 }
 

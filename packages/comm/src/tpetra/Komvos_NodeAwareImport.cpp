@@ -29,7 +29,7 @@
 // writes or adds the rest. In an export, several permuted entries may add to one owned entry, hence the atomic add in
 // CopyRows. The last fence makes the target readable on the host.
 //
-// A rank that finds an error in its arguments abandons the exchange before it throws, so that no other rank waits.
+// A rank that throws, for whatever reason, abandons the exchange first, so that no other rank waits.
 // Exchanges are made for each scalar type when it is first used.
 
 namespace Komvos {
@@ -180,6 +180,9 @@ struct NodeAwareImport<LO, GO, Node>::State {
   void transfer(Impl::Direction direction, Exchange<Scalar, device_type>& exchange,
                 const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                 Tpetra::CombineMode mode) const;
+  template <class Scalar, class Source, class Target>
+  void run(Impl::Direction direction, Exchange<Scalar, device_type>& exchange, const Source& x, const Target& y,
+           Tpetra::CombineMode mode, bool& othersWait) const;
   template <class Scalar>
   void copyLocal(Impl::Direction direction, const execution_space& space,
                  const Impl::VectorAccess<const Scalar>& source, const Impl::VectorAccess<Scalar>& target, int columns,
@@ -252,22 +255,19 @@ void abandon(ExchangeType& exchange, Impl::Direction direction) {
   direction == Impl::Direction::forward ? exchange.abandonForward() : exchange.abandonReverse();
 }
 
-/// \throws BadInput, after abandoning the exchange
-template <class ExchangeType>
-void requireMode(ExchangeType& exchange, Impl::Direction direction, Tpetra::CombineMode mode) {
+/// \throws BadInput for a mode that this direction does not have
+void requireMode(Impl::Direction direction, Tpetra::CombineMode mode) {
   const bool forward = direction == Impl::Direction::forward;
   if (!addsRemotely(mode) && !(forward && replaces(mode))) {
-    abandon(exchange, direction);
     throw BadInput(std::string(callerOf(direction)) + ": CombineMode must be " +
                    (forward ? "INSERT, REPLACE, ADD" : "ADD") + " or ADD_ASSIGN");
   }
 }
 
-/// \throws PlanMismatch, after abandoning the exchange
-template <class ExchangeType, class Source, class Target>
-void requireShapes(ExchangeType& exchange, Impl::Direction direction, const Source& source, const Target& target,
+/// \throws PlanMismatch if a vector does not fit
+template <class Source, class Target>
+void requireShapes(const ExchangePlan& plan, Impl::Direction direction, const Source& source, const Target& target,
                    int numOverlapping) {
-  const ExchangePlan& plan = exchange.plan();
   const bool forward = direction == Impl::Direction::forward;
   const auto owned = static_cast<std::size_t>(plan.numOwned);
   const auto overlapping = static_cast<std::size_t>(numOverlapping);
@@ -278,7 +278,6 @@ void requireShapes(ExchangeType& exchange, Impl::Direction direction, const Sour
                         Impl::shapeError(callerOf(direction), "target", {target.extent(0), target.extent(1)},
                                          {forward ? overlapping : owned, columns})});
   if (!error.empty()) {
-    abandon(exchange, direction);
     throw PlanMismatch(error + " (rank " + std::to_string(plan.rank) + ")");
   }
 }
@@ -290,28 +289,48 @@ template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::State::transfer(Impl::Direction direction, Exchange<Scalar, device_type>& exchange,
                                                     const multivector_type<Scalar>& source,
                                                     multivector_type<Scalar>& target, Tpetra::CombineMode mode) const {
-  requireMode(exchange, direction, mode);
-  Columns<multivector_type<Scalar>> from(source);
-  Columns<multivector_type<Scalar>> to(target);
-  const auto x = from.read();
-  const auto y = to.readWrite();
-  requireShapes(exchange, direction, x, y, numOverlapping());
+  bool othersWait = true;
+  try {
+    requireMode(direction, mode);
+    Columns<multivector_type<Scalar>> from(source);
+    Columns<multivector_type<Scalar>> to(target);
+    const auto x = from.read();
+    const auto y = to.readWrite();
+    requireShapes(exchange.plan(), direction, x, y, numOverlapping());
+    run<Scalar>(direction, exchange, x, y, mode, othersWait);
+    to.finish(target);
+  } catch (...) {
+    if (othersWait) {
+      abandon(exchange, direction);
+    }
+    throw;
+  }
+}
+
+/// The exchange, and meanwhile what stays on this rank. \param othersWait whether it must be abandoned after a throw
+template <class LO, class GO, class Node>
+template <class Scalar, class Source, class Target>
+void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchange<Scalar, device_type>& exchange,
+                                               const Source& x, const Target& y, Tpetra::CombineMode mode,
+                                               bool& othersWait) const {
   const bool forward = direction == Impl::Direction::forward;
   const execution_space space;
+  othersWait = false;  // begin() and end() let the others finish before they throw
   if (forward) {
     exchange.begin(space, x);
   } else {
     exchange.beginReverse(space, ghostsOf(x));
   }
+  othersWait = true;
   copyLocal<Scalar>(direction, space, {x.data(), x.stride_1()}, {y.data(), y.stride_1()}, static_cast<int>(x.extent(1)),
                     addsLocally(mode));
+  othersWait = false;
   if (forward) {
     exchange.end(space, ghostsOf(y), addsRemotely(mode) ? Combine::add : Combine::insert);
   } else {
     exchange.endReverse(space, y);
   }
   Impl::fence(space, "Komvos::NodeAwareImport: target may be read on the host");
-  to.finish(target);
 }
 
 /// Entries that stay on this rank: those at the same place in both maps, and the permuted ones.

@@ -60,9 +60,8 @@ class NodeAwareImport {
   /// \param source over the owned map, any number of columns
   /// \param target over the overlapping map, as many columns
   /// \note Collective; bit-identical to Tpetra's doImport.
-  /// \throws PlanMismatch if a vector does not fit its map, also on ranks that would have got values from this one, or
-  /// from one that abandoned the exchange; see exchange()
-  /// \throws BadInput for another mode; ranks that would have got values from this one throw PlanMismatch
+  /// \throws PlanMismatch if a vector does not fit its map, BadInput for another mode. Whatever is thrown on one rank,
+  /// those that would have got values from it throw PlanMismatch; also where it abandoned the exchange, see exchange()
   template <class Scalar>
   void doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                 Tpetra::CombineMode mode) const;
@@ -71,7 +70,7 @@ class NodeAwareImport {
   /// \param source over the overlapping map
   /// \param target over the owned map
   /// \note Collective; equal to Tpetra's doExport but for the order of sums, which here is always the same.
-  /// \throws PlanMismatch and BadInput as doImport
+  /// \throws as doImport
   template <class Scalar>
   void doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                 Tpetra::CombineMode mode) const;

@@ -61,9 +61,9 @@ class MessageBuffers {
   bool hasRoomFor(int columns) const { return columns <= std::max(ownColumns_, sharedColumns_); }
   /// Own memory for so many columns, in place of that for fewer.
   void allocate(int columns) {
-    ownColumns_ = columns;
     own_.outbound.allocate(sendLength_ * columns, staged_);
     own_.inbound.allocate(receiveLength_ * columns, staged_);
+    ownColumns_ = columns;  // only now: an allocation that fails leaves room for as many as before
   }
 
   // What a forward exchange sends from, a reverse one receives into.

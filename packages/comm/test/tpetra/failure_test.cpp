@@ -1,0 +1,203 @@
+// Whatever is thrown on one rank in apply, residual, doImport and doExport: no other rank waits, and afterwards the
+// same objects work again.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <Kokkos_Core.hpp>
+#include <Tpetra_Import.hpp>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <string>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "support/matrix_support.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Komvos::NodeAwareCrsMatrix;
+using Komvos::RouteChoice;
+
+/// While it lives, one of the allocations and kernels of Kokkos on this rank throws std::bad_alloc. Not the kernels of
+/// an Exchange: an exchange that has begun must be completed.
+class FailingKokkos {
+ public:
+  /// \param passes so many before the one that fails
+  explicit FailingKokkos(int passes) {
+    left_ = passes;
+    Kokkos::Tools::Experimental::set_allocate_data_callback(
+        [](Kokkos::Tools::SpaceHandle, const char*, const void*, uint64_t) { pass(); });
+    Kokkos::Tools::Experimental::set_begin_parallel_for_callback([](const char* label, uint32_t, uint64_t*) {
+      if (std::strncmp(label, "Komvos::Exchange::", 18) != 0) {
+        pass();
+      }
+    });
+  }
+  ~FailingKokkos() {
+    Kokkos::Tools::Experimental::set_allocate_data_callback(nullptr);
+    Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
+  }
+  FailingKokkos(const FailingKokkos&) = delete;
+  FailingKokkos& operator=(const FailingKokkos&) = delete;
+
+ private:
+  static void pass() {
+    if (left_-- == 0) {
+      throw std::bad_alloc();
+    }
+  }
+  inline static int left_ = 0;
+};
+
+enum class Outcome { done, failed, mismatch };
+
+/// Calls work(), which fails here after so many allocations and kernels; negative: it does not.
+Outcome outcomeOf(const std::function<void()>& work, int passes) {
+  try {
+    if (passes < 0) {
+      work();
+    } else {
+      const FailingKokkos failing(passes);
+      work();
+    }
+  } catch (const std::bad_alloc&) {
+    return Outcome::failed;
+  } catch (const Komvos::PlanMismatch&) {
+    return Outcome::mismatch;
+  }
+  return Outcome::done;
+}
+
+bool onAnyRank(bool here) {
+  int any = here ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return any == 1;
+}
+
+/// Makes work on vectors of so many columns; what it allocates itself shall not fail.
+using Preparation = std::function<std::function<void()>(std::size_t columns)>;
+
+/// Lets work fail on one rank at its first allocation or kernel, at its second, and so on, until it does not fail. Each
+/// time it has more columns, so that all buffers are too small. \param check is called in between
+void checkFailures(const Preparation& prepare, const std::function<void()>& check) {
+  int rank = 0;
+  int size = 1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::size_t columns = 2;
+  for (const int guilty : {0, size / 2}) {
+    bool missed = false;
+    bool failed = true;
+    int passes = 0;
+    for (; failed; ++passes) {
+      check();
+      const Outcome outcome = outcomeOf(prepare(columns++), rank == guilty ? passes : -1);
+      EXPECT_TRUE(rank == guilty ? outcome != Outcome::mismatch : outcome != Outcome::failed);
+      failed = onAnyRank(outcome == Outcome::failed);
+      missed = onAnyRank(outcome == Outcome::mismatch) || missed;
+    }
+    EXPECT_GT(passes, 1) << "nothing failed on rank " << guilty;
+    EXPECT_EQ(size > 1, missed) << "whether others missed values of rank " << guilty;
+    check();
+  }
+}
+
+/// Calls work(matrix, node-aware matrix) for matrices with importer and exporter.
+template <class Work>
+void onSomeMatrices(const Work& work) {
+  const auto comm = Tpetra::getDefaultComm();
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  for (const NamedMatrix& one : matricesOn(comm)) {
+    for (const char* name : {"random, scattered rows", "band, another range map"}) {
+      for (const Komvos::IntraNode onNode : {Komvos::IntraNode::messages, Komvos::IntraNode::sharedMemory}) {
+        if (one.name == name) {
+          SCOPED_TRACE(one.name + ", " + toString(onNode));
+          work(*one.matrix, NodeAwareCrsMatrix<>(*one.matrix, optionsFor(pairs, RouteChoice::threeStep, onNode)));
+        }
+      }
+    }
+  }
+}
+
+double largestDifference(const Vector& a, const Vector& b) { return difference(entries(a), entries(b), 1); }
+
+TEST(AnExceptionOnOneRank, InApplyLeavesNobodyWaiting) {
+  onSomeMatrices([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+      const bool plain = mode == Teuchos::NO_TRANS;
+      const auto from = plain ? matrix.getDomainMap() : matrix.getRangeMap();
+      const auto to = plain ? matrix.getRangeMap() : matrix.getDomainMap();
+      Vector x(from, 1), expected(to, 1), y(to, 1);
+      fill(x, 1);
+      matrix.apply(x, expected, mode);
+      const auto check = [&] {
+        nodeAware.apply(x, y, mode);
+        EXPECT_LE(largestDifference(expected, y), 1e-8);
+      };
+      const auto prepare = [&](std::size_t columns) {
+        const auto wideX = rcp(new Vector(from, columns));
+        const auto wideY = rcp(new Vector(to, columns));
+        return [=, &nodeAware] { nodeAware.apply(*wideX, *wideY, mode); };
+      };
+      checkFailures(prepare, check);
+    }
+  });
+}
+
+TEST(AnExceptionOnOneRank, InResidualLeavesNobodyWaiting) {
+  onSomeMatrices([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+    Vector x(matrix.getDomainMap(), 1), b(matrix.getRangeMap(), 1), expected(matrix.getRangeMap(), 1);
+    Vector r(matrix.getRangeMap(), 1);
+    fill(x, 1);
+    fill(b, 2);
+    expected.assign(b);
+    matrix.apply(x, expected, Teuchos::NO_TRANS, -1, 1);
+    const auto check = [&] {
+      nodeAware.residual(x, b, r);
+      EXPECT_LE(largestDifference(expected, r), 1e-8);
+    };
+    const auto prepare = [&](std::size_t columns) {
+      const auto wideX = rcp(new Vector(x.getMap(), columns));
+      const auto wideB = rcp(new Vector(b.getMap(), columns));
+      return [=, &nodeAware] { nodeAware.residual(*wideX, *wideB, *wideB); };
+    };
+    checkFailures(prepare, check);
+  });
+}
+
+TEST(AnExceptionOnOneRank, InImportsAndExportsLeavesNobodyWaiting) {
+  const auto comm = Tpetra::getDefaultComm();
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  const MapPair maps = makeMaps(mapKinds()[1], 3, comm);
+  const Tpetra::Import<LO, GO, Komvos::DefaultNode> import(maps.owned, maps.overlapping);
+  const Komvos::NodeAwareImport<> halo(import, optionsFor(pairs, RouteChoice::threeStep));
+  Vector owned(maps.owned, 1), ghosts(maps.overlapping, 1), expected(maps.overlapping, 1);
+  fill(owned, 1);
+  expected.doImport(owned, import, Tpetra::INSERT);
+  const auto check = [&] {
+    halo.doImport(owned, ghosts, Tpetra::INSERT);
+    EXPECT_EQ(0, largestDifference(expected, ghosts));
+  };
+  // Columns 0, 2, 4, ...: to be copied.
+  const auto scattered = [&](std::size_t columns) {
+    Teuchos::Array<std::size_t> even(columns);
+    for (std::size_t j = 0; j < columns; ++j) {
+      even[j] = 2 * j;
+    }
+    return Vector(maps.overlapping, 2 * columns).subViewNonConst(even());
+  };
+  const auto prepareImport = [&](std::size_t columns) {
+    const auto source = rcp(new Vector(maps.owned, columns));
+    return [&halo, source, target = scattered(columns)] { halo.doImport(*source, *target, Tpetra::INSERT); };
+  };
+  const auto prepareExport = [&](std::size_t columns) {
+    const auto target = rcp(new Vector(maps.owned, columns));
+    return [&halo, target, source = scattered(columns)] { halo.doExport(*source, *target, Tpetra::ADD_ASSIGN); };
+  };
+  checkFailures(prepareImport, check);
+  checkFailures(prepareExport, check);
+}
+
+}  // namespace
