@@ -1,5 +1,6 @@
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 
+#include <Teuchos_CommHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
 #include <string>
@@ -22,10 +23,13 @@
 // is a forward exchange of one halo, then a reverse exchange of the other, and abandonApply() abandons both in this
 // order.
 //
+// Where the output is replicated (not distributed, as the product of a transposed tall matrix with few columns), each
+// rank computes its part of it, and an all-reduce sums the parts, as in Tpetra.
+//
 // Vectors without constant stride, and an output that overlaps the input, are copied first.
 //
-// Other ranks wait for this one in both exchanges. Remaining keeps which of them are still to come; whatever is
-// thrown, apply and residual abandon these before they pass it on.
+// Other ranks wait for this one in the exchanges and in the sum. Remaining keeps which of them are still to come;
+// whatever is thrown, apply and residual abandon these before they pass it on.
 
 namespace Komvos {
 
@@ -108,9 +112,18 @@ bool areSame(const MultiVector& a, const MultiVector& b) {
   return x.data() == y.data() && x.stride_1() == y.stride_1();
 }
 
+/// Whether all ranks have their part of a sum. \note Collective.
+bool haveAllRanks(const Teuchos::Comm<int>& comm, bool mine) {
+  const int here = mine ? 1 : 0;
+  int everywhere = 0;
+  Teuchos::reduceAll(comm, Teuchos::REDUCE_MIN, here, Teuchos::outArg(everywhere));
+  return everywhere == 1;
+}
+
 /// What other ranks still wait for in one apply.
 struct Remaining {
   bool forward, reverse;
+  bool sum;  // of replicated output
 };
 
 }  // namespace
@@ -170,15 +183,31 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
                   Scalar beta, Remaining& remaining) const;
   void applyTransposed(const NodeAwareCrsMatrix& A, const multivector_type& X, multivector_type& Y,
                        Teuchos::ETransp mode, Scalar alpha, Scalar beta, Remaining& remaining) const;
+  void sumIfReplicated(const crs_matrix_type& A, multivector_type& Y, Remaining& remaining) const;
   /// Calls work(X, Y), with contiguous copies where X and Y overlap or have no constant stride.
   template <class Work>
   void withCopies(const multivector_type& X, multivector_type& Y, const Work& work) const;
 
-  void abandon(Teuchos::ETransp mode, const Remaining& remaining) const;
+  static bool isOutputReplicated(const crs_matrix_type& A, Teuchos::ETransp mode);
+  static Remaining allOf(const crs_matrix_type& A, Teuchos::ETransp mode);
+  void abandon(const crs_matrix_type& A, Teuchos::ETransp mode, const Remaining& remaining) const;
 };
 
 template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandon(Teuchos::ETransp mode, const Remaining& remaining) const {
+bool NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::isOutputReplicated(const crs_matrix_type& A,
+                                                                         Teuchos::ETransp mode) {
+  const auto map = mode == Teuchos::NO_TRANS ? A.getRangeMap() : A.getDomainMap();
+  return !map->isDistributed() && A.getComm()->getSize() > 1;
+}
+
+template <class Scalar, class LO, class GO, class Node>
+Remaining NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::allOf(const crs_matrix_type& A, Teuchos::ETransp mode) {
+  return {true, true, isOutputReplicated(A, mode)};
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandon(const crs_matrix_type& A, Teuchos::ETransp mode,
+                                                              const Remaining& remaining) const {
   const bool plain = mode == Teuchos::NO_TRANS;
   const halo_type* const first = plain ? importer.get() : exporter.get();
   const halo_type* const second = plain ? exporter.get() : importer.get();
@@ -187,6 +216,9 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandon(Teuchos::ETransp m
   }
   if (remaining.reverse && second != nullptr) {
     second->template exchange<Scalar>().abandonReverse();
+  }
+  if (remaining.sum) {
+    haveAllRanks(*A.getComm(), false);
   }
 }
 
@@ -412,6 +444,26 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyTransposed(const Node
   importer->doExport(sums, Y, Tpetra::ADD_ASSIGN);
 }
 
+/// Sums the parts that ranks have of replicated output. They agree first whether all have theirs: a rank that abandons
+/// the apply may not know how many columns the others sum.
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::sumIfReplicated(const crs_matrix_type& A, multivector_type& Y,
+                                                                      Remaining& remaining) const {
+  if (!remaining.sum) {
+    return;
+  }
+  if (Y.isDistributed()) {
+    throw PlanMismatch("NodeAwareCrsMatrix: the output must be replicated, as its map in the matrix is" +
+                       onRank(*A.getComm()));
+  }
+  remaining.sum = false;
+  if (!haveAllRanks(*A.getComm(), true)) {
+    throw PlanMismatch("NodeAwareCrsMatrix: another rank abandoned the sum of replicated output" +
+                       onRank(*A.getComm()));
+  }
+  Y.reduce();
+}
+
 template <class Scalar, class LO, class GO, class Node>
 template <class Work>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::withCopies(const multivector_type& X, multivector_type& Y,
@@ -461,7 +513,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, 
                                                      Teuchos::ETransp mode, Scalar alpha, Scalar beta) const {
   const bool plain = mode == Teuchos::NO_TRANS;
   // As Tpetra: where alpha is 0, X is not read, and nothing is communicated.
-  Remaining remaining{alpha != Scalar{}, alpha != Scalar{}};
+  Remaining remaining = alpha == Scalar{} ? Remaining{} : State::allOf(*this, mode);
   try {
     requireFits(*this, "X", X, plain ? *this->getDomainMap() : *this->getRangeMap(), X.getNumVectors());
     requireFits(*this, "Y", Y, plain ? *this->getRangeMap() : *this->getDomainMap(), X.getNumVectors());
@@ -469,28 +521,31 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, 
       scaleOrClear(Y, beta);
       return;
     }
+    // The sum of replicated output takes Y of one rank.
+    const Scalar factor = remaining.sum && this->getComm()->getRank() > 0 ? Scalar{} : beta;
     state_->withCopies(X, Y, [&](const multivector_type& x, multivector_type& y) {
       if (plain) {
-        state_->applyPlain(*this, x, y, alpha, beta, remaining);
+        state_->applyPlain(*this, x, y, alpha, factor, remaining);
       } else {
-        state_->applyTransposed(*this, x, y, mode, alpha, beta, remaining);
+        state_->applyTransposed(*this, x, y, mode, alpha, factor, remaining);
       }
+      state_->sumIfReplicated(*this, y, remaining);
     });
   } catch (...) {
-    state_->abandon(mode, remaining);
+    state_->abandon(*this, mode, remaining);
     throw;
   }
 }
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::abandonApply(Teuchos::ETransp mode) const {
-  state_->abandon(mode, {true, true});
+  state_->abandon(*this, mode, State::allOf(*this, mode));
 }
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& X, const multivector_type& B,
                                                         multivector_type& R) const {
-  Remaining remaining{true, true};
+  Remaining remaining = State::allOf(*this, Teuchos::NO_TRANS);
   try {
     const std::size_t columns = X.getNumVectors();
     requireFits(*this, "X", X, *this->getDomainMap(), columns);
@@ -498,7 +553,9 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& 
     requireFits(*this, "R", R, *this->getRangeMap(), columns);
     const bool inPlace = !mayOverlap(X, R) && (!mayOverlap(B, R) || areSame(B, R));
     if (inPlace && !state_->exporter) {
-      state_->applyRows(*this, X, B, R, Scalar{-1}, Scalar{1}, remaining);
+      const bool takesB = !remaining.sum || this->getComm()->getRank() == 0;
+      state_->applyRows(*this, X, B, R, Scalar{-1}, takesB ? Scalar{1} : Scalar{}, remaining);
+      state_->sumIfReplicated(*this, R, remaining);
       return;
     }
     multivector_type& result = inPlace ? R : workVector(state_->residualVector, R.getMap(), columns);
@@ -509,7 +566,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& 
       Tpetra::deep_copy(R, result);
     }
   } catch (...) {
-    state_->abandon(Teuchos::NO_TRANS, remaining);
+    state_->abandon(*this, Teuchos::NO_TRANS, remaining);
     throw;
   }
 }

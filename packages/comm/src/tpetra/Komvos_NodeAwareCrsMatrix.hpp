@@ -34,9 +34,10 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
   explicit NodeAwareCrsMatrix(const crs_matrix_type& matrix, const ExchangeOptions& options = {});
   ~NodeAwareCrsMatrix() override;
 
-  /// Y = beta Y + alpha op(A) X. Y may share entries with X. \note Collective.
+  /// Y = beta Y + alpha op(A) X. Y may share entries with X. A replicated Y is summed over all ranks, as in Tpetra.
+  /// \note Collective.
   /// \throws PlanMismatch if a vector does not fit. Whatever is thrown on one rank, no other waits for it: those that
-  /// would have got its values throw PlanMismatch.
+  /// would have got its values throw PlanMismatch; all do where Y is replicated.
   void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
              Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),
              Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;

@@ -145,6 +145,12 @@ inline std::vector<NamedMatrix> matricesOn(const TeuchosComm& comm) {
     random.shuffle(mine);
     add("shared rows", makeMap(mine, comm), scattered, blocks, randomEntries(n, 15));
   }
+  // Replicated domain or range: each rank sums its part of the other's product.
+  const auto local = Tpetra::createLocalMapWithNode<LO, GO, Komvos::DefaultNode>(7, comm);
+  add("replicated domain", few, local, few, randomEntries(7, 18));
+  add("replicated range", rowsOf(7, true, false, 19, comm), blocks, local, randomEntries(n, 19));
+  add("replicated range and rows", local, scattered, local, randomEntries(n, 20));
+  add("all replicated", local, local, local, randomEntries(7, 21));
   {  // A column map given by the caller, in an order of its own.
     std::vector<GO> columns;
     for (GO column = 0; column < n; ++column) {

@@ -104,13 +104,13 @@ void checkFailures(const Preparation& prepare, const std::function<void()>& chec
   }
 }
 
-/// Calls work(matrix, node-aware matrix) for matrices with importer and exporter.
+/// Calls work(matrix, node-aware matrix) for matrices with importer, exporter, or a sum of replicated output.
 template <class Work>
 void onSomeMatrices(const Work& work) {
   const auto comm = Tpetra::getDefaultComm();
   const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
   for (const NamedMatrix& one : matricesOn(comm)) {
-    for (const char* name : {"random, scattered rows", "band, another range map"}) {
+    for (const char* name : {"random, scattered rows", "band, another range map", "all replicated"}) {
       for (const Komvos::IntraNode onNode : {Komvos::IntraNode::messages, Komvos::IntraNode::sharedMemory}) {
         if (one.name == name) {
           SCOPED_TRACE(one.name + ", " + toString(onNode));

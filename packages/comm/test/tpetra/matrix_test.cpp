@@ -417,7 +417,7 @@ void checkWrongVectorOnOneRank(const std::string& name, Teuchos::ETransp mode, b
 
 /// One rank's own code throws before apply: it lets the others finish.
 TEST(NodeAwareCrsMatrixMisuse, ARankThatAbandonsAnApplyLeavesNobodyWaiting) {
-  for (const char* name : {"random, scattered rows", "band, another range map"}) {
+  for (const char* name : {"random, scattered rows", "band, another range map", "all replicated"}) {
     onMatrixByBothWays(name, [](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
       const int rank = matrix.getComm()->getRank();
       const int size = matrix.getComm()->getSize();
@@ -461,6 +461,13 @@ TEST(NodeAwareCrsMatrixMisuse, AWrongTransposedYOnOneRankLeavesNobodyWaiting) {
 }
 TEST(NodeAwareCrsMatrixMisuse, AWrongXOnOneRankBeforeAnExportLeavesNobodyWaiting) {
   checkWrongVectorOnOneRank("band, another range map", Teuchos::NO_TRANS, true);
+}
+TEST(NodeAwareCrsMatrixMisuse, AWrongXOnOneRankBeforeASumLeavesNobodyWaiting) {
+  checkWrongVectorOnOneRank("all replicated", Teuchos::NO_TRANS, true);
+  checkWrongVectorOnOneRank("replicated range", Teuchos::NO_TRANS, true);
+}
+TEST(NodeAwareCrsMatrixMisuse, AWrongTransposedYOnOneRankBeforeASumLeavesNobodyWaiting) {
+  checkWrongVectorOnOneRank("replicated domain", Teuchos::TRANS, false);
 }
 TEST(NodeAwareCrsMatrixMisuse, AWrongXOnOneRankAfterAnImportLeavesNobodyWaiting) {
   checkWrongVectorOnOneRank("band, another range map", Teuchos::TRANS, true);
