@@ -5,11 +5,13 @@
 #include <MueLu_Level.hpp>
 #include <MueLu_SmootherBase.hpp>
 #include <MueLu_TpetraOperator.hpp>
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <Xpetra_CrsMatrixWrap.hpp>
 #include <Xpetra_TpetraCrsMatrix.hpp>
 #include <Xpetra_TpetraMultiVector.hpp>
 
 #include "Komvos_CoarseSolver.hpp"
+#include "Komvos_Error.hpp"
 
 namespace Komvos {
 
@@ -70,7 +72,8 @@ void setUserData(Teuchos::ParameterList& parameters, const RCP<Tpetra::MultiVect
   }
 }
 
-/// Puts CoarseSolver in the place of the coarsest level's smoothers. Ranks that rebalancing left empty have no matrix.
+/// Puts CoarseSolver in the place of the coarsest level's smoothers. After rebalancing, its matrix lives on a part of
+/// the ranks, and the others have none.
 void replaceCoarseSolver(MueLu::Level& coarsest, const ExchangeOptions& options) {
   const auto matrix = levelMatrix(coarsest, "A");
   if (matrix.is_null()) {
@@ -80,6 +83,18 @@ void replaceCoarseSolver(MueLu::Level& coarsest, const ExchangeOptions& options)
   if (coarsest.IsAvailable("PostSmoother")) {
     coarsest.Delete("PostSmoother", MueLu::NoFactory::get());
   }
+}
+
+/// The same, but if it throws on some ranks, all ranks of `comm` throw.
+/// \note Collective on `comm`, the communicator of the finest level.
+void replaceCoarseSolverOnAll(MPI_Comm comm, MueLu::Level& coarsest, const ExchangeOptions& options) {
+  std::string error;
+  try {
+    replaceCoarseSolver(coarsest, options);
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  throwOnAllIfAny(comm, error);
 }
 
 void visitLevels(Hierarchy& hierarchy, const LevelOperatorVisitor& visit) {
@@ -111,7 +126,8 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
   const auto preconditioner = MueLu::CreateTpetraPreconditioner(RCP<Tpetra::Operator<>>(matrix), parameters);
   const RCP<Hierarchy> hierarchy = preconditioner->GetHierarchy();
   if (ownCoarseSolver) {
-    replaceCoarseSolver(*hierarchy->GetLevel(hierarchy->GetNumLevels() - 1), options);
+    replaceCoarseSolverOnAll(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()),
+                             *hierarchy->GetLevel(hierarchy->GetNumLevels() - 1), options);
   }
   if (visit) {
     visitLevels(*hierarchy, visit);

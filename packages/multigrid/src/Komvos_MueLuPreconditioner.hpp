@@ -24,7 +24,8 @@ using LevelOperatorVisitor = std::function<void(int level, const std::string& na
 /// \param coordinates of the nodes, for repartitioning; may be null
 /// \param visit       called for every level's operators once the hierarchy stands, if given
 /// \note Collective on the matrix' communicator.
-/// \throws BadInput on all ranks if the coarsest matrix is singular; whatever MueLu throws
+/// \throws BadInput on all ranks if the coarsest matrix is singular, also on those that have no part of it after
+/// rebalancing; whatever MueLu throws
 Teuchos::RCP<Tpetra::Operator<>> createMueLuPreconditioner(const Teuchos::RCP<Tpetra::CrsMatrix<>>& matrix,
                                                            const Teuchos::ParameterList& parameters,
                                                            const Teuchos::RCP<Tpetra::MultiVector<>>& nullspace = {},

@@ -205,6 +205,43 @@ TEST(MueLuPreconditioner, KeepsACoarseTypeThatTheUserChose) {
   EXPECT_NO_THROW(Komvos::createMueLuPreconditioner(singular, parameters));
 }
 
+/// Points of the n x n grid, for repartitioning.
+RCP<Vector> gridPoints(const RCP<const Map>& map, GO n) {
+  const auto points = rcp(new Vector(map, 2));
+  const auto view = points->getLocalViewHost(Tpetra::Access::OverwriteAll);
+  const auto rows = map->getMyGlobalIndices();
+  for (std::size_t k = 0; k < rows.extent(0); ++k) {
+    view(k, 0) = static_cast<double>(rows(k) % n);
+    view(k, 1) = static_cast<double>(rows(k) / n);
+  }
+  return points;
+}
+
+TEST(MueLuPreconditioner, SaysOnEveryRankThatTheCoarsestMatrixOfAFewIsSingular) {
+  const GO n = 30;
+  const auto singular = grid(n, 0.0, true);
+  const auto points = gridPoints(singular->getRowMap(), n);
+  const int size = singular->getComm()->getSize();
+  Teuchos::ParameterList parameters;
+  parameters.set("coarse: max size", 200);
+  parameters.set("max levels", 2);
+  parameters.set("repartition: enable", true);
+  parameters.set("repartition: partitioner", "zoltan2");
+  parameters.set("repartition: start level", 1);
+  parameters.set("repartition: min rows per proc", 1000);
+  Teuchos::ParameterList relaxed(parameters);
+  relaxed.set("coarse: type", "RELAXATION");
+  int coarseRanks = 0;
+  Komvos::createMueLuPreconditioner(singular, relaxed, {}, points,
+                                    [&](int level, const std::string& name, const Matrix& matrix) {
+                                      if (level == 1 && name == "A") {
+                                        coarseRanks = matrix.getComm()->getSize();
+                                      }
+                                    });
+  EXPECT_TRUE(size == 1 || coarseRanks < size) << "nothing was rebalanced";
+  EXPECT_THROW(Komvos::createMueLuPreconditioner(singular, parameters, {}, points), Komvos::BadInput);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
