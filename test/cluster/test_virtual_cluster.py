@@ -41,8 +41,10 @@ def start(*arguments, **how):
 
 def nodes_in(output):
     """Ranks on each node, "host0:2 host1:2", in the order of the nodes' numbers."""
-    lines = [line.split() for line in output.splitlines()]
-    count = collections.Counter((int(node), host) for _, _, _, host, _, node in lines)
+    found = re.findall(r"^rank \d+ host (\S+) node (\d+)$", output, re.MULTILINE)
+    if not found:
+        raise AssertionError(f"no rank says where it is:\n{output}")
+    count = collections.Counter((int(node), host) for host, node in found)
     return " ".join(f"{host}:{ranks}" for (_, host), ranks in sorted(count.items()))
 
 

@@ -9,7 +9,6 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_ExchangeModel.hpp"
-#include "Komvos_ExchangeModel.hpp"
 
 namespace Komvos::Impl {
 
