@@ -3,7 +3,9 @@
 #include <Tpetra_Details_DefaultTypes.hpp>
 #include <algorithm>
 #include <complex>
+#include <exception>
 #include <optional>
+#include <utility>
 
 #include "Komvos_DirectionState.hpp"
 #include "Komvos_Error.hpp"
@@ -139,6 +141,8 @@ struct Exchange<Scalar, Device>::State {
   void bindBuffers(Direction direction, int numColumns, Scalar* toFill);
   void poisonWhatArrives(const execution_space& space, const view& toFill);
   void packAndSend(const execution_space& space, const const_view& vector);
+  template <class Work>
+  void packOrGiveUp(const Work& pack);
   void copyToHost(const execution_space& space);
   void startRelays(const execution_space& space);
   bool progress();
@@ -168,9 +172,10 @@ struct Exchange<Scalar, Device>::State {
   Impl::MessageBuffers<Scalar, execution_space> buffers;
   std::unique_ptr<DirectionState> directions[2];  // by index(Direction)
   std::optional<Direction> inFlight;
-  int columns = 0;              // of the exchange in flight
-  Scalar* inPlace = nullptr;    // the vector that messages arrive in, if it was given to begin()
-  bool onNodeFinished = false;  // finishOnNode() has unpacked its part
+  int columns = 0;               // of the exchange in flight
+  Scalar* inPlace = nullptr;     // the vector that messages arrive in, if it was given to begin()
+  bool onNodeFinished = false;   // finishOnNode() has unpacked its part
+  std::exception_ptr packError;  // to be thrown once the exchange is complete
 };
 
 template <class Scalar, class Device>
@@ -220,10 +225,16 @@ void Exchange<Scalar, Device>::State::begin(const execution_space& space, Direct
                        std::to_string(plan->rank) + ")");
   }
   const bool canArriveInPlace = !staged && vector.extent(1) == 1;
-  bindBuffers(direction, static_cast<int>(vector.extent(1)), canArriveInPlace ? toFill.data() : nullptr);
-  Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
-  if (poisons) {
-    poisonWhatArrives(space, toFill);
+  try {
+    bindBuffers(direction, static_cast<int>(vector.extent(1)), canArriveInPlace ? toFill.data() : nullptr);
+    Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
+    if (poisons) {
+      poisonWhatArrives(space, toFill);
+    }
+  } catch (...) {  // no memory, for example; nothing has been posted
+    inFlight.reset();
+    abandon(direction);
+    throw;
   }
   current().engine.startReceives();
   packAndSend(space, vector);
@@ -237,12 +248,7 @@ void Exchange<Scalar, Device>::State::bindBuffers(Direction direction, int numCo
         state->engine.unbind();
       }
     }
-    try {
-      buffers.allocate(numColumns);
-    } catch (...) {  // no memory; nothing has been sent
-      abandon(direction);
-      throw;
-    }
+    buffers.allocate(numColumns);
   }
   Impl::MessageEngine& engine = stateOf(direction).engine;
   inFlight = direction;
@@ -271,15 +277,30 @@ void Exchange<Scalar, Device>::State::poisonWhatArrives(const execution_space& s
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::packAndSend(const execution_space& space, const const_view& vector) {
-  const auto& list = current().pack;
-  const Impl::VectorAccess<const Scalar> source{vector.data(), vector.stride_1()};
-  Impl::gather<Scalar>(space, packLabel, list, 0, list.rows, BufferAccess{sendBuffer().device.data(), columns}, source,
-                       columns, false);
-  if (staged) {
-    copyToHost(space);
-  }
-  Impl::fence(space, "Komvos::Exchange::begin: packed before send");
+  packOrGiveUp([&] {
+    const auto& list = current().pack;
+    const Impl::VectorAccess<const Scalar> source{vector.data(), vector.stride_1()};
+    Impl::gather<Scalar>(space, packLabel, list, 0, list.rows, BufferAccess{sendBuffer().device.data(), columns},
+                         source, columns, false);
+    if (staged) {
+      copyToHost(space);
+    }
+    Impl::fence(space, "Komvos::Exchange::begin: packed before send");
+  });
   current().engine.startReadySends();
+}
+
+/// The receives are posted by now, and others wait for what is packed: after an exception they get empty messages, and
+/// end() throws it.
+template <class Scalar, class Device>
+template <class Work>
+void Exchange<Scalar, Device>::State::packOrGiveUp(const Work& pack) {
+  try {
+    pack();
+  } catch (const std::exception& error) {
+    current().engine.giveUp(error.what());
+    packError = std::current_exception();
+  }
 }
 
 /// Poisons the host's buffer before it is written, and the device's once it has been read.
@@ -304,18 +325,20 @@ void Exchange<Scalar, Device>::State::startRelays(const execution_space& space) 
   for (int send = state.engine.popReady(); send >= 0; send = state.engine.popReady()) {
     const int first = state.schedule.relayOffset[send];
     const int last = state.schedule.relayOffset[send + 1];
-    if (!state.engine.needsPacking(send)) {
-      // the receiver reads our receive buffer
-    } else if (staged) {
-      Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), relayLabel, state.relayOnHost, first, last,
-                           BufferAccess{sendBuffer().host.data(), columns},
-                           BufferAccess{receiveBuffer().host.data(), columns}, columns, add);
-    } else {
-      Impl::gather<Scalar>(space, relayLabel, state.relay, first, last,
-                           BufferAccess{sendBuffer().device.data(), columns},
-                           BufferAccess{receiveBuffer().device.data(), columns}, columns, add);
-      Impl::fence(space, "Komvos::Exchange::relay: packed before send");
-    }
+    packOrGiveUp([&] {
+      if (!state.engine.needsPacking(send)) {
+        // the receiver reads our receive buffer
+      } else if (staged) {
+        Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), relayLabel, state.relayOnHost, first, last,
+                             BufferAccess{sendBuffer().host.data(), columns},
+                             BufferAccess{receiveBuffer().host.data(), columns}, columns, add);
+      } else {
+        Impl::gather<Scalar>(space, relayLabel, state.relay, first, last,
+                             BufferAccess{sendBuffer().device.data(), columns},
+                             BufferAccess{receiveBuffer().device.data(), columns}, columns, add);
+        Impl::fence(space, "Komvos::Exchange::relay: packed before send");
+      }
+    });
     state.engine.startSend(send);
   }
 }
@@ -383,7 +406,14 @@ void Exchange<Scalar, Device>::State::complete(const execution_space& space) {
     startRelays(space);
   }
   engine.waitForAll();
-  engine.finish();
+  try {
+    engine.finish();
+  } catch (const PlanMismatch&) {
+    if (packError) {
+      std::rethrow_exception(std::exchange(packError, nullptr));
+    }
+    throw;
+  }
 }
 
 template <class Scalar, class Device>
@@ -400,6 +430,7 @@ template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::finishInFlight() {
   if (inFlight) {
     const EndsExchange afterwards{*this};
+    packError = nullptr;  // who abandons an exchange has an error of its own
     try {
       complete(execution_space());
     } catch (const PlanMismatch&) {  // another rank has abandoned it too

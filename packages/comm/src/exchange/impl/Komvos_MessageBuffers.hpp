@@ -61,9 +61,10 @@ class MessageBuffers {
   bool hasRoomFor(int columns) const { return columns <= std::max(ownColumns_, sharedColumns_); }
   /// Own memory for so many columns, in place of that for fewer.
   void allocate(int columns) {
+    ownColumns_ = 0;  // an allocation that fails leaves room for none: some may be new, others old
     own_.outbound.allocate(sendLength_ * columns, staged_);
     own_.inbound.allocate(receiveLength_ * columns, staged_);
-    ownColumns_ = columns;  // only now: an allocation that fails leaves room for as many as before
+    ownColumns_ = columns;
   }
 
   // What a forward exchange sends from, a reverse one receives into.

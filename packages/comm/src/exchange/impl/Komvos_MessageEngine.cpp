@@ -186,6 +186,12 @@ void MessageEngine::fail(int receive, const std::string& what, const std::string
   }
 }
 
+void MessageEngine::giveUp(const std::string& reason) {
+  if (failure_.empty()) {
+    failure_ = "values could not be packed (rank " + std::to_string(mpi_.comm().rank()) + "): " + reason;
+  }
+}
+
 void MessageEngine::finish() {
   mpi_.finish();
   if (!failure_.empty()) {

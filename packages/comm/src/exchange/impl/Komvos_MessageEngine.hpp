@@ -55,6 +55,8 @@ class MessageEngine {
   bool onNodeReceivesDone() const { return tracker_.outstandingOnNode() == 0; }
   /// True while a send waits for a receive: poll() now and then keeps values travelling.
   bool relaysPending() const { return !tracker_.allSendsStarted(); }
+  /// This rank has no values to send from now on: later sends are empty, and finish() throws with this reason.
+  void giveUp(const std::string& reason);
   /// Completes all sends. \throws PlanMismatch if the exchange was abandoned somewhere or a message had a wrong size.
   void finish();
   /// Takes part in this exchange without values, so that no other rank hangs. Instead of startReceives; needs no bind.
