@@ -17,11 +17,12 @@ SHARED_IMPL = {
     ("tpetra", "Komvos_GatherKernels.hpp"): "imports and exports pack and unpack with the kernels of the exchange",
 }
 PROGRAM_ROOMS = ("support", "problem")  # from the ground up; a subcommand each above them
-FILE_NAME = re.compile(r"Komvos_([A-Z][a-z0-9]*)+\.[ch]pp")
+FILE_NAME = re.compile(r"Komvos_([A-Z][a-z0-9]*)+(\.cpp|\.hpp|_def\.hpp)")
 
 
 def cmake_list(cmake, name):
-    return re.search(rf"^set\({name}\s([^)]*)\)", cmake, re.MULTILINE)[1].split()
+    found = re.search(rf"^set\({name}\s([^)]*)\)", cmake, re.MULTILINE)
+    return found[1].split() if found else []
 
 
 def sources(folder):
@@ -40,6 +41,8 @@ class Package:
         self.src = folder / "src"
         self.rooms = list(dict.fromkeys(room.partition("/")[0] for room in cmake_list(self.cmake, "rooms")))
         self.public = cmake_list(self.cmake, "Komvos_comm_PUBLIC_HEADERS")
+        self.definitions = cmake_list(self.cmake, "Komvos_comm_DEFINITION_HEADERS")
+        self.implementation = cmake_list(self.cmake, "Komvos_comm_IMPLEMENTATION_HEADERS")
         self.files = {path.name: path.relative_to(self.src) for path in sources(self.src)}
 
     def includes(self):
@@ -89,8 +92,27 @@ def faults_of_public_headers(package):
             if name not in public:
                 yield f"{header} is public and includes {name}, which is not"
     for what in re.findall(r"^install\(((?:FILES|DIRECTORY)[^)]*?)\s+DESTINATION", package.cmake, re.MULTILINE):
-        if what != "FILES ${Komvos_comm_PUBLIC_HEADERS}":
+        if what not in (f"FILES ${{Komvos_comm_{kind}_HEADERS}}" for kind in ("PUBLIC", "DEFINITION", "IMPLEMENTATION")):
             yield f"CMakeLists.txt installs {what}, which is not in the list of public headers"
+
+
+def faults_of_definitions(package):
+    """Every _def.hpp is installed with all that it includes, and nothing else is."""
+    src = package.src.parent
+    installed = {Path(header).name for header in package.public + package.definitions + package.implementation}
+    needed = set()
+    for header in package.definitions + package.implementation:
+        needed.update(includes(src / header))
+        for name in includes(src / header):
+            if name not in installed:
+                yield f"{header} is installed and includes {name}, which is not"
+    for header in package.implementation:
+        if Path(header).name not in needed:
+            yield f"{header} is installed, but no definition needs it"
+    listed = {Path(header).name for header in package.definitions}
+    for name in package.files:
+        if name.endswith("_def.hpp") != (name in listed):
+            yield f"{name} should be in the list of definition headers if it is a _def.hpp, else not"
 
 
 def faults_of_program(src):
@@ -125,6 +147,10 @@ class TheTree(unittest.TestCase):
     def test_public_headers_include_public_headers_only(self):
         self.check(faults_of_public_headers(self.package))
 
+    def test_definitions_are_installed_with_all_they_include(self):
+        self.assertGreater(len(self.package.definitions), 0)
+        self.check(faults_of_definitions(self.package))
+
     def test_headers_of_multigrid_include_public_headers_only(self):
         src = ROOT / "packages" / "multigrid" / "src"
         public = {Path(header).name for header in self.package.public} | {path.name for path in src.glob("*.hpp")}
@@ -155,7 +181,7 @@ class TheChecker(unittest.TestCase):
     def faults(self, files, shared_impl=()):
         package = Package(self.package(files, self.FILES))
         return [*faults_of_rooms(package, shared_impl), *faults_of_permissions(package, shared_impl),
-                *faults_of_names(package), *faults_of_public_headers(package)]
+                *faults_of_names(package), *faults_of_public_headers(package), *faults_of_definitions(package)]
 
     def test_a_sound_tree_has_no_faults(self):
         self.assertEqual(self.faults({}), [])
@@ -174,6 +200,11 @@ class TheChecker(unittest.TestCase):
              "high/impl/Komvos_C.hpp is public and lies in an impl folder"),
             ({"CMakeLists.txt": self.CMAKE + "install(DIRECTORY src/ DESTINATION include)\n"},
              "installs DIRECTORY src/"),
+            ({"src/high/Komvos_B_def.hpp": ""}, "Komvos_B_def.hpp should be in the list of definition headers"),
+            ({"CMakeLists.txt": self.CMAKE + "set(Komvos_comm_DEFINITION_HEADERS src/high/Komvos_B_def.hpp)\n",
+              "src/high/Komvos_B_def.hpp": '#include "Komvos_C.hpp"\n'}, "includes Komvos_C.hpp, which is not"),
+            ({"CMakeLists.txt": self.CMAKE + "set(Komvos_comm_IMPLEMENTATION_HEADERS src/high/impl/Komvos_C.hpp)\n"},
+             "Komvos_C.hpp is installed, but no definition needs it"),
         ):
             with self.subTest(fault):
                 self.assertIn(fault, "\n".join(self.faults(files)))

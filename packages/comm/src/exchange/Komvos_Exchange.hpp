@@ -4,7 +4,9 @@
 
 #include <mpi.h>
 
+#include <complex>
 #include <memory>
+#include <type_traits>
 
 #include "Komvos_GpuAwareMpi.hpp"
 #include "Komvos_IntraNode.hpp"
@@ -13,6 +15,20 @@
 namespace Komvos {
 
 struct ExchangePlan;
+
+namespace Impl {
+
+template <class Scalar>
+struct IsStdComplex : std::false_type {};
+template <class Real>
+struct IsStdComplex<std::complex<Real>> : std::true_type {};
+
+/// Whether the bytes of a value are all of it, so that they can be sent. A type that owns memory is not trivial to
+/// destroy.
+template <class Scalar>
+constexpr bool travelsAsBytes = std::is_trivially_destructible_v<Scalar>&& std::is_standard_layout_v<Scalar>;
+
+}  // namespace Impl
 
 /// What happens to a target entry when its value arrives.
 enum class Combine { insert, add };
@@ -39,10 +55,16 @@ enum class Combine { insert, add };
 /// Least traffic of a forward exchange, a value of s bytes: each sent value is read and written once (2 s and a
 /// 4-byte index), each needed value likewise, and a value that travels on once more.
 ///
-/// \tparam Scalar double, float, int or long long
-/// \tparam Device Kokkos::Device of the vectors: the one of Tpetra's default node
+/// \tparam Scalar float, double, Kokkos::complex of these, int, long, long long, and what else the vectors of this
+/// Tpetra hold. For other types whose bytes are their value include Komvos_Exchange_def.hpp.
+/// \tparam Device Kokkos::Device of the vectors: the one of a Tpetra node
 template <class Scalar, class Device>
 class Exchange {
+  static_assert(Impl::travelsAsBytes<Scalar>,
+                "Komvos::Exchange sends values as bytes: Scalar must not own memory elsewhere");
+  static_assert(!Impl::IsStdComplex<Scalar>::value,
+                "Komvos::Exchange works on Kokkos views: take Kokkos::complex in the place of std::complex");
+
  public:
   using execution_space = typename Device::execution_space;
   using const_view = Kokkos::View<const Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;

@@ -19,6 +19,9 @@ namespace Komvos {
 /// in place, where Tpetra first copies it into a column-map vector. Transposed applies sum ghosts back in a fixed
 /// order.
 ///
+/// Compiled for the types that this Tpetra has matrices of; for others, as std::complex<double> where Tpetra has double
+/// only, include Komvos_NodeAwareCrsMatrix_def.hpp and Komvos_NodeAwareImport_def.hpp, and Tpetra's own.
+///
 /// The graph must stay as it is. Not thread safe: one apply at a time.
 template <class Scalar = DefaultScalar, class LocalOrdinal = DefaultLocalOrdinal,
           class GlobalOrdinal = DefaultGlobalOrdinal, class Node = DefaultNode>

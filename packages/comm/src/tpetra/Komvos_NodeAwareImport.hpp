@@ -7,6 +7,7 @@
 #include <Tpetra_Export_fwd.hpp>
 #include <Tpetra_Import_fwd.hpp>
 #include <memory>
+#include <type_traits>
 
 #include "Komvos_ExchangeOptions.hpp"
 #include "Komvos_HaloReport.hpp"
@@ -30,12 +31,15 @@ struct ExchangePlan;
 /// The *owned* map is the one where every entry belongs to one rank: the source of an Import, the target of an Export.
 /// The *overlapping* map is the other. Imports copy from owned to overlapping; exports sum the other way.
 ///
-/// Vectors of double, int and long long, over the maps of Tpetra's default types.
+/// For all types of maps that this Tpetra is compiled for, and of values that its vectors hold. For others, as float
+/// where Tpetra has double only, include Komvos_NodeAwareImport_def.hpp, and Tpetra's own.
 ///
 /// The maps are kept by reference count; the Import itself is not needed any more once this object is made.
 template <class LocalOrdinal = DefaultLocalOrdinal, class GlobalOrdinal = DefaultGlobalOrdinal,
           class Node = DefaultNode>
 class NodeAwareImport {
+  static_assert(std::is_same_v<LocalOrdinal, int>, "Komvos::NodeAwareImport: LocalOrdinal must be int, as in Trilinos");
+
  public:
   using import_type = Tpetra::Import<LocalOrdinal, GlobalOrdinal, Node>;
   using export_type = Tpetra::Export<LocalOrdinal, GlobalOrdinal, Node>;
@@ -45,6 +49,9 @@ class NodeAwareImport {
   using index_view = Kokkos::View<const int*, typename Impl::BufferSpace<execution_space>::type>;
   template <class Scalar>
   using multivector_type = Tpetra::MultiVector<Scalar, LocalOrdinal, GlobalOrdinal, Node>;
+  /// Values as they are in views: Kokkos::complex where vectors hold std::complex.
+  template <class Scalar>
+  using exchange_type = Exchange<typename multivector_type<Scalar>::impl_scalar_type, device_type>;
 
   /// \note Collective on the communicator of the maps.
   /// \throws BadInput on all ranks if the options cannot be used on one of them.
@@ -92,7 +99,7 @@ class NodeAwareImport {
   /// \return the one exchange for this scalar type, made when it is first asked for
   /// \note Collective when it is first asked for.
   template <class Scalar>
-  Exchange<Scalar, device_type>& exchange() const;
+  exchange_type<Scalar>& exchange() const;
   int numSame() const;
   index_view permuteTo() const;
   index_view permuteFrom() const;

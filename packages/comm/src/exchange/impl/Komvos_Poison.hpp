@@ -11,10 +11,16 @@ namespace Komvos::Impl {
 
 /// NaN, or for integers a number that is too large for any test.
 template <class Scalar>
-constexpr Scalar poison() {
-  using Limits = std::numeric_limits<Scalar>;
-  return Limits::has_quiet_NaN ? Limits::quiet_NaN() : Limits::max() / 2;
-}
+struct Poison {
+  static Scalar value() {
+    using Limits = std::numeric_limits<Scalar>;
+    return Limits::has_quiet_NaN ? Limits::quiet_NaN() : static_cast<Scalar>(Limits::max() / 2);
+  }
+};
+template <class Real>
+struct Poison<Kokkos::complex<Real>> {
+  static Kokkos::complex<Real> value() { return {Poison<Real>::value(), Poison<Real>::value()}; }
+};
 
 /// target(to(i), j) = value for all columns j; an empty list stands for i.
 template <class Scalar, class Target, class IndexView>
@@ -38,7 +44,7 @@ inline const std::string poisonLabel = "Komvos::Exchange::poison";
 template <class ExecutionSpace, class Scalar>
 void poisonBuffer(const ExecutionSpace& space, const BufferAccess<Scalar>& buffer, int length) {
   using Fill = FillRows<Scalar, BufferAccess<Scalar>, typename DeviceGatherList<Kokkos::HostSpace>::index_view>;
-  runItems(space, poisonLabel, length, buffer.columns, Fill{buffer, {}, buffer.columns, poison<Scalar>()});
+  runItems(space, poisonLabel, length, buffer.columns, Fill{buffer, {}, buffer.columns, Poison<Scalar>::value()});
 }
 
 /// The entries of a vector that `list` writes.
@@ -46,7 +52,7 @@ template <class ExecutionSpace, class Scalar, class MemorySpace>
 void poisonTargets(const ExecutionSpace& space, const DeviceGatherList<MemorySpace>& list,
                    const VectorAccess<Scalar>& vector, int columns) {
   using Fill = FillRows<Scalar, VectorAccess<Scalar>, typename DeviceGatherList<MemorySpace>::index_view>;
-  runItems(space, poisonLabel, list.rows, columns, Fill{vector, list.to, columns, poison<Scalar>()});
+  runItems(space, poisonLabel, list.rows, columns, Fill{vector, list.to, columns, Poison<Scalar>::value()});
 }
 
 }  // namespace Komvos::Impl

@@ -1,14 +1,15 @@
-#include "Komvos_Exchange.hpp"
+/// \file Komvos_Exchange_def.hpp
+/// Definitions of Exchange, for types that this library is not compiled for.
+#pragma once
 
-#include <Tpetra_Details_DefaultTypes.hpp>
 #include <algorithm>
-#include <complex>
 #include <exception>
 #include <optional>
 #include <utility>
 
 #include "Komvos_DirectionState.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_GatherKernels.hpp"
 #include "Komvos_MessageBuffers.hpp"
@@ -38,21 +39,19 @@
 
 namespace Komvos {
 
-namespace {
-
-using Impl::Direction;
+namespace Impl {
 
 // Kokkos wants labels as strings; made once, since making them allocates.
-const std::string packLabel = "Komvos::Exchange::pack";
-const std::string relayLabel = "Komvos::Exchange::relay";
-const std::string unpackLabel = "Komvos::Exchange::unpack";
+inline const std::string packLabel = "Komvos::Exchange::pack";
+inline const std::string relayLabel = "Komvos::Exchange::relay";
+inline const std::string unpackLabel = "Komvos::Exchange::unpack";
 
-std::string shape(std::size_t rows, std::size_t columns) {
+inline std::string rowsByColumns(std::size_t rows, std::size_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
 }
 
 /// \throws BadInput if measuring has not decided yet
-IntraNode requireDecided(IntraNode onNode, int rank) {
+inline IntraNode requireDecided(IntraNode onNode, int rank) {
   if (onNode == IntraNode::automatic) {
     throw BadInput("Exchange: IntraNode::automatic stands for a choice, give messages or sharedMemory (rank " +
                    std::to_string(rank) + ")");
@@ -60,10 +59,11 @@ IntraNode requireDecided(IntraNode onNode, int rank) {
   return onNode;
 }
 
-}  // namespace
+}  // namespace Impl
 
 template <class Scalar, class Device>
 struct Exchange<Scalar, Device>::State {
+  using Direction = Impl::Direction;
   using MemorySpace = typename Impl::BufferSpace<execution_space>::type;
   using DirectionState = Impl::DirectionState<MemorySpace>;
   using BufferAccess = Impl::BufferAccess<Scalar>;
@@ -197,8 +197,8 @@ template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::requireShape(const char* caller, const view& vector, int length) const {
   if (static_cast<int>(vector.extent(0)) != length || static_cast<int>(vector.extent(1)) != columns) {
     throw PlanMismatch(std::string("Exchange::") + caller + ": the vector is " +
-                       shape(vector.extent(0), vector.extent(1)) + ", this exchange needs " + shape(length, columns) +
-                       " (rank " + std::to_string(plan->rank) + ")");
+                       Impl::rowsByColumns(vector.extent(0), vector.extent(1)) + ", this exchange needs " +
+                       Impl::rowsByColumns(length, columns) + " (rank " + std::to_string(plan->rank) + ")");
   }
 }
 
@@ -220,7 +220,7 @@ void Exchange<Scalar, Device>::State::begin(const execution_space& space, Direct
   const int length = direction == Direction::forward ? plan->numOwned : plan->numTarget;
   if (static_cast<int>(vector.extent(0)) != length || vector.extent(1) == 0) {
     abandon(direction);
-    throw PlanMismatch("Exchange::begin: the vector is " + shape(vector.extent(0), vector.extent(1)) +
+    throw PlanMismatch("Exchange::begin: the vector is " + Impl::rowsByColumns(vector.extent(0), vector.extent(1)) +
                        ", the plan expects " + std::to_string(length) + " rows and at least one column (rank " +
                        std::to_string(plan->rank) + ")");
   }
@@ -280,7 +280,7 @@ void Exchange<Scalar, Device>::State::packAndSend(const execution_space& space, 
   packOrGiveUp([&] {
     const auto& list = current().pack;
     const Impl::VectorAccess<const Scalar> source{vector.data(), vector.stride_1()};
-    Impl::gather<Scalar>(space, packLabel, list, 0, list.rows, BufferAccess{sendBuffer().device.data(), columns},
+    Impl::gather<Scalar>(space, Impl::packLabel, list, 0, list.rows, BufferAccess{sendBuffer().device.data(), columns},
                          source, columns, false);
     if (staged) {
       copyToHost(space);
@@ -329,11 +329,11 @@ void Exchange<Scalar, Device>::State::startRelays(const execution_space& space) 
       if (!state.engine.needsPacking(send)) {
         // the receiver reads our receive buffer
       } else if (staged) {
-        Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), relayLabel, state.relayOnHost, first, last,
+        Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), Impl::relayLabel, state.relayOnHost, first, last,
                              BufferAccess{sendBuffer().host.data(), columns},
                              BufferAccess{receiveBuffer().host.data(), columns}, columns, add);
       } else {
-        Impl::gather<Scalar>(space, relayLabel, state.relay, first, last,
+        Impl::gather<Scalar>(space, Impl::relayLabel, state.relay, first, last,
                              BufferAccess{sendBuffer().device.data(), columns},
                              BufferAccess{receiveBuffer().device.data(), columns}, columns, add);
         Impl::fence(space, "Komvos::Exchange::relay: packed before send");
@@ -420,7 +420,7 @@ template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::unpack(const execution_space& space,
                                              const Impl::DeviceGatherList<MemorySpace>& list, const view& vector,
                                              bool add) {
-  Impl::gather<Scalar>(space, unpackLabel, list, 0, list.rows,
+  Impl::gather<Scalar>(space, Impl::unpackLabel, list, 0, list.rows,
                        Impl::VectorAccess<Scalar>{vector.data(), vector.stride_1()},
                        BufferAccess{receiveBuffer().device.data(), columns}, columns, add);
 }
@@ -450,7 +450,8 @@ void Exchange<Scalar, Device>::State::abandon(Direction direction) {
 template <class Scalar, class Device>
 Exchange<Scalar, Device>::Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns,
                                    IntraNode onNode, bool mpiIsGpuAware)
-    : state_(std::make_unique<State>(comm, plan, maxColumns, requireDecided(onNode, plan->rank), mpiIsGpuAware)) {}
+    : state_(std::make_unique<State>(comm, plan, maxColumns, Impl::requireDecided(onNode, plan->rank), mpiIsGpuAware)) {
+}
 
 template <class Scalar, class Device>
 Exchange<Scalar, Device>::~Exchange() = default;
@@ -461,19 +462,20 @@ Exchange<Scalar, Device>& Exchange<Scalar, Device>::operator=(Exchange&&) noexce
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned) {
-  state_->begin(space, Direction::forward, owned, view());
+  state_->begin(space, Impl::Direction::forward, owned, view());
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned, const view& ghosts) {
   if (static_cast<int>(ghosts.extent(0)) != state_->plan->numTarget || ghosts.extent(1) != owned.extent(1)) {
     state_->requireIdle();
-    state_->abandon(Direction::forward);
-    throw PlanMismatch("Exchange::begin: the vector to fill is " + shape(ghosts.extent(0), ghosts.extent(1)) +
-                       ", it must be " + shape(state_->plan->numTarget, owned.extent(1)) + " (rank " +
+    state_->abandon(Impl::Direction::forward);
+    throw PlanMismatch("Exchange::begin: the vector to fill is " +
+                       Impl::rowsByColumns(ghosts.extent(0), ghosts.extent(1)) + ", it must be " +
+                       Impl::rowsByColumns(state_->plan->numTarget, owned.extent(1)) + " (rank " +
                        std::to_string(state_->plan->rank) + ")");
   }
-  state_->begin(space, Direction::forward, owned, ghosts);
+  state_->begin(space, Impl::Direction::forward, owned, ghosts);
 }
 
 template <class Scalar, class Device>
@@ -488,7 +490,7 @@ bool Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const 
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::end(const execution_space& space, const view& ghosts, Combine combine) {
-  state_->end(space, Direction::forward, ghosts, combine == Combine::add);
+  state_->end(space, Impl::Direction::forward, ghosts, combine == Combine::add);
 }
 
 template <class Scalar, class Device>
@@ -500,12 +502,12 @@ void Exchange<Scalar, Device>::forward(const execution_space& space, const const
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::beginReverse(const execution_space& space, const const_view& ghosts) {
-  state_->begin(space, Direction::reverse, ghosts, view());
+  state_->begin(space, Impl::Direction::reverse, ghosts, view());
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::endReverse(const execution_space& space, const view& owned) {
-  state_->end(space, Direction::reverse, owned, true);
+  state_->end(space, Impl::Direction::reverse, owned, true);
 }
 
 template <class Scalar, class Device>
@@ -516,12 +518,12 @@ void Exchange<Scalar, Device>::reverse(const execution_space& space, const const
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::abandonForward() {
-  state_->abandon(Direction::forward);
+  state_->abandon(Impl::Direction::forward);
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::abandonReverse() {
-  state_->abandon(Direction::reverse);
+  state_->abandon(Impl::Direction::reverse);
 }
 
 template <class Scalar, class Device>
@@ -544,10 +546,7 @@ IntraNode Exchange<Scalar, Device>::intraNode() const {
   return state_->shared ? IntraNode::sharedMemory : IntraNode::messages;
 }
 
-using DefaultDevice = Tpetra::Details::DefaultTypes::node_type::device_type;
-template class Exchange<double, DefaultDevice>;
-template class Exchange<float, DefaultDevice>;
-template class Exchange<int, DefaultDevice>;
-template class Exchange<long long, DefaultDevice>;
+/// Compiles Exchange for vectors of SCALAR on the device of a Tpetra node; in namespace Komvos.
+#define KOMVOS_EXCHANGE_INSTANT(SCALAR, NODE) template class Exchange<SCALAR, NODE::device_type>;
 
 }  // namespace Komvos

@@ -1,8 +1,9 @@
-#include "Komvos_NodeAwareImport.hpp"
+/// \file Komvos_NodeAwareImport_def.hpp
+/// Definitions of NodeAwareImport, for types that this library is not compiled for.
+#pragma once
 
 #include <Tpetra_Details_Transfer.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
-#include <Tpetra_Distributor.hpp>
 #include <Tpetra_Export.hpp>
 #include <Tpetra_Import.hpp>
 #include <algorithm>
@@ -16,8 +17,10 @@
 #include "Komvos_Exchange.hpp"
 #include "Komvos_GatherKernels.hpp"
 #include "Komvos_HaloPlanner.hpp"
+#include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ShapeError.hpp"
+#include "Komvos_TransferLists.hpp"
 
 // How this works. The constructor reads who sends which entries to whom out of the Tpetra transfer (TransferLists),
 // with the unique side as "owned" whether it is an Import or an Export. Tpetra numbers entries locally on each side; so
@@ -34,91 +37,13 @@
 
 namespace Komvos {
 
-namespace {
+namespace Impl {
 
 // Kokkos wants labels as strings; made once, since making them allocates.
-const std::string sameLabel = "Komvos::NodeAwareImport::same";
-const std::string permuteLabel = "Komvos::NodeAwareImport::permute";
+inline const std::string importSameLabel = "Komvos::NodeAwareImport::same";
+inline const std::string importPermuteLabel = "Komvos::NodeAwareImport::permute";
 
-/// A Tpetra transfer read from its owned side: `owned*` lists belong to the map where entries are unique.
-struct TransferLists {
-  std::vector<int> ownedPeers, ownedLengths, ownedLids;  // what goes to each peer in an import, in Tpetra's order
-  std::vector<int> ghostPeers, ghostLengths, ghostLids;  // what comes from each peer
-};
-
-/// (rank of each entry) to peers and how many entries each has, after sorting by rank; entries of a rank keep their
-/// order.
-void groupByRank(Teuchos::ArrayView<const int> rankOfEntry, Teuchos::ArrayView<const DefaultLocalOrdinal> lids,
-                 std::vector<int>& peers, std::vector<int>& lengths, std::vector<int>& sorted) {
-  std::vector<int> order(rankOfEntry.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    order[i] = static_cast<int>(i);
-  }
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return rankOfEntry[a] < rankOfEntry[b]; });
-  for (const int i : order) {
-    if (peers.empty() || peers.back() != rankOfEntry[i]) {
-      peers.push_back(rankOfEntry[i]);
-      lengths.push_back(0);
-    }
-    ++lengths.back();
-    sorted.push_back(lids[i]);
-  }
-}
-
-/// The side of a transfer that Tpetra receives on.
-void receivingSide(const Tpetra::Distributor& distributor, Teuchos::ArrayView<const DefaultLocalOrdinal> lids,
-                   std::vector<int>& peers, std::vector<int>& lengths, std::vector<int>& inOrder) {
-  const auto from = distributor.getProcsFrom();
-  const auto count = distributor.getLengthsFrom();
-  peers.assign(from.begin(), from.end());
-  lengths.assign(count.begin(), count.end());
-  inOrder.assign(lids.begin(), lids.end());
-}
-
-/// Owners tell each peer the local indices of the values it gets, in the order both sides know. Messages only between
-/// ranks that will exchange values.
-std::vector<int> learnOwnerIndices(Impl::PrivateComm& comm, const TransferLists& lists) {
-  const Impl::TagRange tags = comm.takeTags(1);
-  const int tag = tags.first();
-  std::vector<int> learned(lists.ghostLids.size());
-  std::vector<MPI_Request> requests(lists.ghostPeers.size() + lists.ownedPeers.size());
-  std::size_t request = 0;
-  for (std::size_t i = 0, first = 0; i < lists.ghostPeers.size(); first += lists.ghostLengths[i++]) {
-    mpiCheck(MPI_Irecv(learned.data() + first, lists.ghostLengths[i], MPI_INT, lists.ghostPeers[i], tag, comm.get(),
-                       &requests[request++]),
-             "MPI_Irecv");
-  }
-  for (std::size_t i = 0, first = 0; i < lists.ownedPeers.size(); first += lists.ownedLengths[i++]) {
-    mpiCheck(MPI_Isend(lists.ownedLids.data() + first, lists.ownedLengths[i], MPI_INT, lists.ownedPeers[i], tag,
-                       comm.get(), &requests[request++]),
-             "MPI_Isend");
-  }
-  mpiCheck(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-  return learned;
-}
-
-Pattern makePattern(Impl::PrivateComm& comm, const TransferLists& lists, std::size_t numOwned,
-                    std::size_t numOverlapping, std::size_t numSame) {
-  Pattern pattern;
-  pattern.rank = comm.rank();
-  pattern.numOwned = static_cast<int>(numOwned);
-  pattern.numTarget = static_cast<int>(numOverlapping - numSame);
-  for (std::size_t i = 0, k = 0; i < lists.ownedPeers.size(); ++i) {
-    for (int j = 0; j < lists.ownedLengths[i]; ++j, ++k) {
-      pattern.sends.push_back({lists.ownedPeers[i], lists.ownedLids[k]});
-    }
-  }
-  const std::vector<int> ownerIndex = learnOwnerIndices(comm, lists);
-  for (std::size_t i = 0, k = 0; i < lists.ghostPeers.size(); ++i) {
-    for (int j = 0; j < lists.ghostLengths[i]; ++j, ++k) {
-      pattern.receives.push_back(
-          {{lists.ghostPeers[i], ownerIndex[k]}, lists.ghostLids[k] - static_cast<int>(numSame)});
-    }
-  }
-  return pattern;
-}
-
-}  // namespace
+}  // namespace Impl
 
 template <class LO, class GO, class Node>
 struct NodeAwareImport<LO, GO, Node>::State {
@@ -139,22 +64,23 @@ struct NodeAwareImport<LO, GO, Node>::State {
         numSame(static_cast<int>(transfer.getNumSameIDs())),
         numPermuted(static_cast<int>(transfer.getNumPermuteIDs())) {
     comm = Impl::PrivateComm::of(userComm);
-    TransferLists lists;
+    Impl::TransferLists lists;
     if (isImport) {
-      groupByRank(transfer.getExportPIDs(), transfer.getExportLIDs(), lists.ownedPeers, lists.ownedLengths,
-                  lists.ownedLids);
-      receivingSide(transfer.getDistributor(), transfer.getRemoteLIDs(), lists.ghostPeers, lists.ghostLengths,
-                    lists.ghostLids);
+      Impl::groupByRank(transfer.getExportPIDs(), transfer.getExportLIDs(), lists.ownedPeers, lists.ownedLengths,
+                        lists.ownedLids);
+      Impl::receivingSide(transfer.getDistributor(), transfer.getRemoteLIDs(), lists.ghostPeers, lists.ghostLengths,
+                          lists.ghostLids);
     } else {
-      groupByRank(transfer.getExportPIDs(), transfer.getExportLIDs(), lists.ghostPeers, lists.ghostLengths,
-                  lists.ghostLids);
-      receivingSide(transfer.getDistributor(), transfer.getRemoteLIDs(), lists.ownedPeers, lists.ownedLengths,
-                    lists.ownedLids);
+      Impl::groupByRank(transfer.getExportPIDs(), transfer.getExportLIDs(), lists.ghostPeers, lists.ghostLengths,
+                        lists.ghostLids);
+      Impl::receivingSide(transfer.getDistributor(), transfer.getRemoteLIDs(), lists.ownedPeers, lists.ownedLengths,
+                          lists.ownedLids);
     }
     setPermutation(isImport ? transfer.getPermuteToLIDs() : transfer.getPermuteFromLIDs(),
                    isImport ? transfer.getPermuteFromLIDs() : transfer.getPermuteToLIDs());
     halo = planHalo(
-        userComm, makePattern(*comm, lists, Impl::localLength(*ownedMap), Impl::localLength(*overlappingMap), numSame),
+        userComm,
+        Impl::makePattern(*comm, lists, Impl::localLength(*ownedMap), Impl::localLength(*overlappingMap), numSame),
         options);
   }
 
@@ -177,16 +103,14 @@ struct NodeAwareImport<LO, GO, Node>::State {
   }
 
   template <class Scalar>
-  void transfer(Impl::Direction direction, Exchange<Scalar, device_type>& exchange,
-                const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
-                Tpetra::CombineMode mode) const;
-  template <class Scalar, class Source, class Target>
-  void run(Impl::Direction direction, Exchange<Scalar, device_type>& exchange, const Source& x, const Target& y,
+  void transfer(Impl::Direction direction, exchange_type<Scalar>& exchange, const multivector_type<Scalar>& source,
+                multivector_type<Scalar>& target, Tpetra::CombineMode mode) const;
+  template <class Value, class Source, class Target>
+  void run(Impl::Direction direction, Exchange<Value, device_type>& exchange, const Source& x, const Target& y,
            Tpetra::CombineMode mode, bool& othersWait) const;
-  template <class Scalar>
-  void copyLocal(Impl::Direction direction, const execution_space& space,
-                 const Impl::VectorAccess<const Scalar>& source, const Impl::VectorAccess<Scalar>& target, int columns,
-                 bool add) const;
+  template <class Value>
+  void copyLocal(Impl::Direction direction, const execution_space& space, const Impl::VectorAccess<const Value>& source,
+                 const Impl::VectorAccess<Value>& target, int columns, bool add) const;
 };
 
 template <class LO, class GO, class Node>
@@ -204,25 +128,24 @@ NodeAwareImport<LO, GO, Node>& NodeAwareImport<LO, GO, Node>::operator=(NodeAwar
 
 template <class LO, class GO, class Node>
 template <class Scalar>
-auto NodeAwareImport<LO, GO, Node>::exchange() const -> Exchange<Scalar, device_type>& {
-  using exchange_type = Exchange<Scalar, device_type>;
+auto NodeAwareImport<LO, GO, Node>::exchange() const -> exchange_type<Scalar>& {
   std::shared_ptr<void>& found = state_->exchanges[typeid(Scalar)];
   if (!found) {
     const PlannedHalo& halo = state_->halo;
-    found =
-        std::make_shared<exchange_type>(state_->userComm, halo.plan, halo.columns, halo.intraNode, halo.mpiIsGpuAware);
+    found = std::make_shared<exchange_type<Scalar>>(state_->userComm, halo.plan, halo.columns, halo.intraNode,
+                                                    halo.mpiIsGpuAware);
   }
-  return *static_cast<exchange_type*>(found.get());
+  return *static_cast<exchange_type<Scalar>*>(found.get());
 }
 
-namespace {
+namespace Impl {
 
 /// A multivector's entries as one view. A multivector that shows scattered columns of another is copied first; its
 /// copy goes back in finish().
 template <class MultiVector>
-class Columns {
+class ContiguousColumns {
  public:
-  explicit Columns(const MultiVector& vector) : vector_(vector) {
+  explicit ContiguousColumns(const MultiVector& vector) : vector_(vector) {
     if (!vector.isConstantStride()) {
       copy_ = Teuchos::rcp(new MultiVector(vector, Teuchos::Copy));
     }
@@ -241,23 +164,23 @@ class Columns {
   Teuchos::RCP<MultiVector> copy_;
 };
 
-bool addsLocally(Tpetra::CombineMode mode) { return mode == Tpetra::ADD_ASSIGN; }
-bool addsRemotely(Tpetra::CombineMode mode) { return mode == Tpetra::ADD || mode == Tpetra::ADD_ASSIGN; }
-bool replaces(Tpetra::CombineMode mode) { return mode == Tpetra::INSERT || mode == Tpetra::REPLACE; }
+inline bool addsLocally(Tpetra::CombineMode mode) { return mode == Tpetra::ADD_ASSIGN; }
+inline bool addsRemotely(Tpetra::CombineMode mode) { return mode == Tpetra::ADD || mode == Tpetra::ADD_ASSIGN; }
+inline bool replaces(Tpetra::CombineMode mode) { return mode == Tpetra::INSERT || mode == Tpetra::REPLACE; }
 
 /// doImport and doExport, in words.
-const char* callerOf(Impl::Direction direction) {
-  return direction == Impl::Direction::forward ? "NodeAwareImport::doImport" : "NodeAwareImport::doExport";
+inline const char* callerOf(Direction direction) {
+  return direction == Direction::forward ? "NodeAwareImport::doImport" : "NodeAwareImport::doExport";
 }
 
 template <class ExchangeType>
-void abandon(ExchangeType& exchange, Impl::Direction direction) {
-  direction == Impl::Direction::forward ? exchange.abandonForward() : exchange.abandonReverse();
+void abandonDirection(ExchangeType& exchange, Direction direction) {
+  direction == Direction::forward ? exchange.abandonForward() : exchange.abandonReverse();
 }
 
 /// \throws BadInput for a mode that this direction does not have
-void requireMode(Impl::Direction direction, Tpetra::CombineMode mode) {
-  const bool forward = direction == Impl::Direction::forward;
+inline void requireMode(Direction direction, Tpetra::CombineMode mode) {
+  const bool forward = direction == Direction::forward;
   if (!addsRemotely(mode) && !(forward && replaces(mode))) {
     throw BadInput(std::string(callerOf(direction)) + ": CombineMode must be " +
                    (forward ? "INSERT, REPLACE, ADD" : "ADD") + " or ADD_ASSIGN");
@@ -266,42 +189,41 @@ void requireMode(Impl::Direction direction, Tpetra::CombineMode mode) {
 
 /// \throws PlanMismatch if a vector does not fit
 template <class Source, class Target>
-void requireShapes(const ExchangePlan& plan, Impl::Direction direction, const Source& source, const Target& target,
+void requireShapes(const ExchangePlan& plan, Direction direction, const Source& source, const Target& target,
                    int numOverlapping) {
-  const bool forward = direction == Impl::Direction::forward;
+  const bool forward = direction == Direction::forward;
   const auto owned = static_cast<std::size_t>(plan.numOwned);
   const auto overlapping = static_cast<std::size_t>(numOverlapping);
   const std::size_t columns = std::max<std::size_t>(1, source.extent(1));
-  const std::string error =
-      Impl::firstError({Impl::shapeError(callerOf(direction), "source", {source.extent(0), source.extent(1)},
-                                         {forward ? owned : overlapping, columns}),
-                        Impl::shapeError(callerOf(direction), "target", {target.extent(0), target.extent(1)},
-                                         {forward ? overlapping : owned, columns})});
+  const std::string error = firstError({shapeError(callerOf(direction), "source", {source.extent(0), source.extent(1)},
+                                                   {forward ? owned : overlapping, columns}),
+                                        shapeError(callerOf(direction), "target", {target.extent(0), target.extent(1)},
+                                                   {forward ? overlapping : owned, columns})});
   if (!error.empty()) {
     throw PlanMismatch(error + " (rank " + std::to_string(plan.rank) + ")");
   }
 }
 
-}  // namespace
+}  // namespace Impl
 
 template <class LO, class GO, class Node>
 template <class Scalar>
-void NodeAwareImport<LO, GO, Node>::State::transfer(Impl::Direction direction, Exchange<Scalar, device_type>& exchange,
+void NodeAwareImport<LO, GO, Node>::State::transfer(Impl::Direction direction, exchange_type<Scalar>& exchange,
                                                     const multivector_type<Scalar>& source,
                                                     multivector_type<Scalar>& target, Tpetra::CombineMode mode) const {
   bool othersWait = true;
   try {
-    requireMode(direction, mode);
-    Columns<multivector_type<Scalar>> from(source);
-    Columns<multivector_type<Scalar>> to(target);
+    Impl::requireMode(direction, mode);
+    Impl::ContiguousColumns<multivector_type<Scalar>> from(source);
+    Impl::ContiguousColumns<multivector_type<Scalar>> to(target);
     const auto x = from.read();
     const auto y = to.readWrite();
-    requireShapes(exchange.plan(), direction, x, y, numOverlapping());
-    run<Scalar>(direction, exchange, x, y, mode, othersWait);
+    Impl::requireShapes(exchange.plan(), direction, x, y, numOverlapping());
+    run(direction, exchange, x, y, mode, othersWait);
     to.finish(target);
   } catch (...) {
     if (othersWait) {
-      abandon(exchange, direction);
+      Impl::abandonDirection(exchange, direction);
     }
     throw;
   }
@@ -309,8 +231,8 @@ void NodeAwareImport<LO, GO, Node>::State::transfer(Impl::Direction direction, E
 
 /// The exchange, and meanwhile what stays on this rank. \param othersWait whether it must be abandoned after a throw
 template <class LO, class GO, class Node>
-template <class Scalar, class Source, class Target>
-void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchange<Scalar, device_type>& exchange,
+template <class Value, class Source, class Target>
+void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchange<Value, device_type>& exchange,
                                                const Source& x, const Target& y, Tpetra::CombineMode mode,
                                                bool& othersWait) const {
   const bool forward = direction == Impl::Direction::forward;
@@ -322,11 +244,11 @@ void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchan
     exchange.beginReverse(space, ghostsOf(x));
   }
   othersWait = true;
-  copyLocal<Scalar>(direction, space, {x.data(), x.stride_1()}, {y.data(), y.stride_1()}, static_cast<int>(x.extent(1)),
-                    addsLocally(mode));
+  copyLocal<Value>(direction, space, {x.data(), x.stride_1()}, {y.data(), y.stride_1()}, static_cast<int>(x.extent(1)),
+                   Impl::addsLocally(mode));
   othersWait = false;
   if (forward) {
-    exchange.end(space, ghostsOf(y), addsRemotely(mode) ? Combine::add : Combine::insert);
+    exchange.end(space, ghostsOf(y), Impl::addsRemotely(mode) ? Combine::add : Combine::insert);
   } else {
     exchange.endReverse(space, y);
   }
@@ -335,18 +257,18 @@ void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchan
 
 /// Entries that stay on this rank: those at the same place in both maps, and the permuted ones.
 template <class LO, class GO, class Node>
-template <class Scalar>
+template <class Value>
 void NodeAwareImport<LO, GO, Node>::State::copyLocal(Impl::Direction direction, const execution_space& space,
-                                                     const Impl::VectorAccess<const Scalar>& source,
-                                                     const Impl::VectorAccess<Scalar>& target, int columns,
+                                                     const Impl::VectorAccess<const Value>& source,
+                                                     const Impl::VectorAccess<Value>& target, int columns,
                                                      bool add) const {
-  using Rows = Impl::CopyRows<Scalar, index_view>;
+  using Rows = Impl::CopyRows<Value, index_view>;
   const bool forward = direction == Impl::Direction::forward;
-  Kokkos::parallel_for(sameLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
+  Kokkos::parallel_for(Impl::importSameLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
                        Rows{target, source, {}, {}, 0, 0, columns, add});
   const Rows permuted = forward ? Rows{target, source, permuteTo, permuteFrom, numSame, 0, columns, add}
                                 : Rows{target, source, permuteFrom, permuteTo, 0, numSame, columns, add};
-  Kokkos::parallel_for(permuteLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted), permuted);
+  Kokkos::parallel_for(Impl::importPermuteLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted), permuted);
 }
 
 template <class LO, class GO, class Node>
@@ -392,18 +314,18 @@ auto NodeAwareImport<LO, GO, Node>::permuteFrom() const -> index_view {
   return state_->permuteFrom;
 }
 
-using Import = NodeAwareImport<>;
-template class NodeAwareImport<DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
+/// Compiles NodeAwareImport for maps of these types; in namespace Komvos.
+#define KOMVOS_NODEAWAREIMPORT_INSTANT(LO, GO, NODE) template class NodeAwareImport<LO, GO, NODE>;
 
-#define KOMVOS_INSTANTIATE(SCALAR)                                                                           \
-  template Exchange<SCALAR, Import::device_type>& Import::exchange<SCALAR>() const;                          \
-  template void Import::doImport(const Import::multivector_type<SCALAR>&, Import::multivector_type<SCALAR>&, \
-                                 Tpetra::CombineMode) const;                                                 \
-  template void Import::doExport(const Import::multivector_type<SCALAR>&, Import::multivector_type<SCALAR>&, \
-                                 Tpetra::CombineMode) const;
-KOMVOS_INSTANTIATE(double)
-KOMVOS_INSTANTIATE(int)
-KOMVOS_INSTANTIATE(long long)
-#undef KOMVOS_INSTANTIATE
+/// Compiles its functions for vectors of SCALAR.
+#define KOMVOS_NODEAWAREIMPORT_SCALAR_INSTANT(SCALAR, LO, GO, NODE)                                                \
+  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>& NodeAwareImport<LO, GO, NODE>::exchange<SCALAR>() \
+      const;                                                                                                       \
+  template void NodeAwareImport<LO, GO, NODE>::doImport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,          \
+                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                \
+                                                        Tpetra::CombineMode) const;                                \
+  template void NodeAwareImport<LO, GO, NODE>::doExport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,          \
+                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                \
+                                                        Tpetra::CombineMode) const;
 
 }  // namespace Komvos

@@ -1,4 +1,6 @@
-#include "Komvos_NodeAwareCrsMatrix.hpp"
+/// \file Komvos_NodeAwareCrsMatrix_def.hpp
+/// Definitions of NodeAwareCrsMatrix, for types that this library is not compiled for.
+#pragma once
 
 #include <Teuchos_CommHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
@@ -11,6 +13,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
+#include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_ShapeError.hpp"
 
 // How this works. The constructor plans the halo between domain and column map (importer) and, where range and row map
@@ -28,23 +31,23 @@
 //
 // Vectors without constant stride, and an output that overlaps the input, are copied first.
 //
-// Other ranks wait for this one in the exchanges and in the sum. Remaining keeps which of them are still to come;
-// whatever is thrown, apply and residual abandon these before they pass it on.
+// Other ranks wait for this one in the exchanges and in the sum. RemainingOfApply keeps which of them are still to
+// come; whatever is thrown, apply and residual abandon these before they pass it on.
 
 namespace Komvos {
 
-namespace {
+namespace Impl {
 
 // Kokkos wants labels as strings; made once, since making them allocates.
-const std::string multiplyLabel = "Komvos::NodeAwareCrsMatrix::multiplyRows";
-const std::string copyOwnedLabel = "Komvos::NodeAwareCrsMatrix::copyOwned";
-const std::string permuteLabel = "Komvos::NodeAwareCrsMatrix::permute";
+inline const std::string multiplyLabel = "Komvos::NodeAwareCrsMatrix::multiplyRows";
+inline const std::string copyOwnedLabel = "Komvos::NodeAwareCrsMatrix::copyOwned";
+inline const std::string permuteGhostsLabel = "Komvos::NodeAwareCrsMatrix::permute";
 
 /// An ascending list of rows on the host as intervals, short enough to be shared out among threads.
 template <class IntervalList, class RowList>
 IntervalList intervalsIn(const RowList& rows) {
   const int longest = 64;
-  std::vector<Impl::RowInterval> intervals;
+  std::vector<RowInterval> intervals;
   for (std::size_t i = 0; i < rows.extent(0); ++i) {
     const bool continues = !intervals.empty() && intervals.back().first + intervals.back().count == rows(i);
     if (continues && intervals.back().count < longest) {
@@ -78,13 +81,13 @@ void scaleOrClear(MultiVector& Y, Scalar beta) {
   }
 }
 
-std::string onRank(const Teuchos::Comm<int>& comm) { return " (rank " + std::to_string(comm.getRank()) + ")"; }
+inline std::string onRank(const Teuchos::Comm<int>& comm) { return " (rank " + std::to_string(comm.getRank()) + ")"; }
 
 /// \throws PlanMismatch unless `vector`, in an error `name`, fits `map` with so many columns
 template <class Matrix, class MultiVector, class Map>
 void requireFits(const Matrix& A, const char* name, const MultiVector& vector, const Map& map, std::size_t columns) {
-  const std::string error = Impl::shapeError(
-      "NodeAwareCrsMatrix", name, {vector.getLocalLength(), vector.getNumVectors()}, {Impl::localLength(map), columns});
+  const std::string error = shapeError("NodeAwareCrsMatrix", name, {vector.getLocalLength(), vector.getNumVectors()},
+                                       {localLength(map), columns});
   if (!error.empty()) {
     throw PlanMismatch(error + onRank(*A.getComm()));
   }
@@ -113,7 +116,7 @@ bool areSame(const MultiVector& a, const MultiVector& b) {
 }
 
 /// Whether all ranks have their part of a sum. \note Collective.
-bool haveAllRanks(const Teuchos::Comm<int>& comm, bool mine) {
+inline bool haveAllRanks(const Teuchos::Comm<int>& comm, bool mine) {
   const int here = mine ? 1 : 0;
   int everywhere = 0;
   Teuchos::reduceAll(comm, Teuchos::REDUCE_MIN, here, Teuchos::outArg(everywhere));
@@ -121,12 +124,12 @@ bool haveAllRanks(const Teuchos::Comm<int>& comm, bool mine) {
 }
 
 /// What other ranks still wait for in one apply.
-struct Remaining {
+struct RemainingOfApply {
   bool forward, reverse;
   bool sum;  // of replicated output
 };
 
-}  // namespace
+}  // namespace Impl
 
 template <class Scalar, class LO, class GO, class Node>
 struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
@@ -136,12 +139,13 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   using RowList = Kokkos::View<int*, memory_space>;
   using IntervalList = Kokkos::View<Impl::RowInterval*, memory_space>;
   using ClassList = Kokkos::View<RowClass*, memory_space>;
-  using exchange_type = Exchange<Scalar, typename Node::device_type>;
+  using Value = typename crs_matrix_type::impl_scalar_type;  // Kokkos::complex for std::complex
+  using exchange_type = Exchange<Value, typename Node::device_type>;
   using const_view = typename exchange_type::const_view;
   using view = typename exchange_type::view;
   using local_matrix_type = typename crs_matrix_type::local_matrix_device_type;
   using graph_type = typename local_matrix_type::StaticCrsGraphType;
-  using rows_type = Impl::LocalMatrix<Scalar, typename graph_type::size_type, LO>;
+  using rows_type = Impl::LocalMatrix<Value, typename graph_type::size_type, LO>;
 
   graph_type graph;
   std::unique_ptr<halo_type> importer;
@@ -157,7 +161,7 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   bool copiesOwned = false;
 
   // Work space, kept between applies: a column of [owned values if they are copied, ghosts] for each column of X.
-  mutable Kokkos::View<Scalar*, memory_space> columnValues;
+  mutable Kokkos::View<Value*, memory_space> columnValues;
   mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY, residualVector;
 
   void classify(const local_matrix_type& matrix);
@@ -173,24 +177,24 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   }
   template <class Source>
   void multiply(const rows_type& matrix, RowClass rowClass, const Source& x, const const_view& b, const view& y,
-                Scalar alpha, Scalar beta, exchange_type* running) const;
+                Value alpha, Value beta, exchange_type* running) const;
   void copyOwnedValues(const execution_space& space, const const_view& x, const view& values, const view& ghosts) const;
 
   // Steps of apply; vectors have been checked and have constant stride. `A` is the matrix this state belongs to.
   void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
-                 Scalar alpha, Scalar beta, Remaining& remaining) const;
+                 Scalar alpha, Scalar beta, Impl::RemainingOfApply& remaining) const;
   void applyPlain(const NodeAwareCrsMatrix& A, const multivector_type& X, multivector_type& Y, Scalar alpha,
-                  Scalar beta, Remaining& remaining) const;
+                  Scalar beta, Impl::RemainingOfApply& remaining) const;
   void applyTransposed(const NodeAwareCrsMatrix& A, const multivector_type& X, multivector_type& Y,
-                       Teuchos::ETransp mode, Scalar alpha, Scalar beta, Remaining& remaining) const;
-  void sumIfReplicated(const crs_matrix_type& A, multivector_type& Y, Remaining& remaining) const;
+                       Teuchos::ETransp mode, Scalar alpha, Scalar beta, Impl::RemainingOfApply& remaining) const;
+  void sumIfReplicated(const crs_matrix_type& A, multivector_type& Y, Impl::RemainingOfApply& remaining) const;
   /// Calls work(X, Y), with contiguous copies where X and Y overlap or have no constant stride.
   template <class Work>
   void withCopies(const multivector_type& X, multivector_type& Y, const Work& work) const;
 
   static bool isOutputReplicated(const crs_matrix_type& A, Teuchos::ETransp mode);
-  static Remaining allOf(const crs_matrix_type& A, Teuchos::ETransp mode);
-  void abandon(const crs_matrix_type& A, Teuchos::ETransp mode, const Remaining& remaining) const;
+  static Impl::RemainingOfApply allOf(const crs_matrix_type& A, Teuchos::ETransp mode);
+  void abandon(const crs_matrix_type& A, Teuchos::ETransp mode, const Impl::RemainingOfApply& remaining) const;
 };
 
 template <class Scalar, class LO, class GO, class Node>
@@ -201,13 +205,14 @@ bool NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::isOutputReplicated(const c
 }
 
 template <class Scalar, class LO, class GO, class Node>
-Remaining NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::allOf(const crs_matrix_type& A, Teuchos::ETransp mode) {
+Impl::RemainingOfApply NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::allOf(const crs_matrix_type& A,
+                                                                              Teuchos::ETransp mode) {
   return {true, true, isOutputReplicated(A, mode)};
 }
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandon(const crs_matrix_type& A, Teuchos::ETransp mode,
-                                                              const Remaining& remaining) const {
+                                                              const Impl::RemainingOfApply& remaining) const {
   const bool plain = mode == Teuchos::NO_TRANS;
   const halo_type* const first = plain ? importer.get() : exporter.get();
   const halo_type* const second = plain ? exporter.get() : importer.get();
@@ -218,7 +223,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandon(const crs_matrix_t
     second->template exchange<Scalar>().abandonReverse();
   }
   if (remaining.sum) {
-    haveAllRanks(*A.getComm(), false);
+    Impl::haveAllRanks(*A.getComm(), false);
   }
 }
 
@@ -262,7 +267,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::listRows(const ClassList& 
     rowsOf[index(c)] = rows;
     if constexpr (Impl::hostCanAccessBuffers<execution_space>()) {
       Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: a row list is complete");
-      intervalsOf[index(c)] = intervalsIn<IntervalList>(rows);
+      intervalsOf[index(c)] = Impl::intervalsIn<IntervalList>(rows);
     }
   }
 }
@@ -291,7 +296,7 @@ auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::columnView(int columns) co
   const int length = numCopied() + numGhosts;
   const std::size_t size = static_cast<std::size_t>(length) * columns;
   if (columnValues.extent(0) < size) {
-    columnValues = Kokkos::View<Scalar*, memory_space>("Komvos::NodeAwareCrsMatrix::columnValues", size);
+    columnValues = Kokkos::View<Value*, memory_space>("Komvos::NodeAwareCrsMatrix::columnValues", size);
   }
   return view(columnValues.data(), length, columns);
 }
@@ -301,8 +306,7 @@ template <class Scalar, class LO, class GO, class Node>
 template <class Source>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const rows_type& matrix, Impl::RowClass rowClass,
                                                                const Source& x, const const_view& b, const view& y,
-                                                               Scalar alpha, Scalar beta,
-                                                               exchange_type* running) const {
+                                                               Value alpha, Value beta, exchange_type* running) const {
   constexpr bool onHost = Impl::hostCanAccessBuffers<execution_space>();
   const RowList& rowList = rowsOf[index(rowClass)];
   const IntervalList& intervals = intervalsOf[index(rowClass)];
@@ -317,13 +321,14 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const rows_type& 
   const int columns = static_cast<int>(y.extent(1));
   const int step = running != nullptr && onHost ? piecesBetweenProgress(numPieces, numRows) : numPieces;
   const auto launch = [&](auto width, int first, int last, int firstColumn) {
-    using Rows = Impl::MultiplyRows<Scalar, rows_type, RowList, Source, decltype(width)::value>;
+    using Rows = Impl::MultiplyRows<Value, rows_type, RowList, Source, decltype(width)::value>;
     Rows rows{matrix, list, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta, first, firstColumn};
     const Kokkos::RangePolicy<execution_space> policy(0, last - first);
     if constexpr (onHost) {
-      Kokkos::parallel_for(multiplyLabel, policy, Impl::MultiplyIntervals<Rows, IntervalList>{rows, intervals, first});
+      Kokkos::parallel_for(Impl::multiplyLabel, policy,
+                           Impl::MultiplyIntervals<Rows, IntervalList>{rows, intervals, first});
     } else {
-      Kokkos::parallel_for(multiplyLabel, policy, rows);
+      Kokkos::parallel_for(Impl::multiplyLabel, policy, rows);
     }
   };
   for (int first = 0; first < numPieces; first += step) {
@@ -345,17 +350,17 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const rows_type& 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::copyOwnedValues(const execution_space& space, const const_view& x,
                                                                       const view& values, const view& ghosts) const {
-  using Copy = Impl::CopyRows<Scalar, typename halo_type::index_view>;
-  const Impl::VectorAccess<const Scalar> xAt{x.data(), x.stride_1()};
+  using Copy = Impl::CopyRows<Value, typename halo_type::index_view>;
+  const Impl::VectorAccess<const Value> xAt{x.data(), x.stride_1()};
   const int columns = static_cast<int>(x.extent(1));
   if (copiesOwned) {
-    Kokkos::parallel_for(copyOwnedLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
+    Kokkos::parallel_for(Impl::copyOwnedLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
                          Copy{{values.data(), values.stride_1()}, xAt, {}, {}, 0, 0, columns, false});
   }
   if (numPermuted > 0) {
     const Copy copy{
         {ghosts.data(), ghosts.stride_1()}, xAt, importer->permuteTo(), importer->permuteFrom(), 0, 0, columns, false};
-    Kokkos::parallel_for(permuteLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted), copy);
+    Kokkos::parallel_for(Impl::permuteGhostsLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted), copy);
   }
 }
 
@@ -363,14 +368,15 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::copyOwnedValues(const exec
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix_type& A, const multivector_type& X,
                                                                 const multivector_type& B, multivector_type& Y,
-                                                                Scalar alpha, Scalar beta, Remaining& remaining) const {
+                                                                Scalar alpha, Scalar beta,
+                                                                Impl::RemainingOfApply& remaining) const {
   const execution_space space;
   const auto x = X.getLocalViewDevice(Tpetra::Access::ReadOnly);
   const auto y = Y.getLocalViewDevice(Tpetra::Access::ReadWrite);
   const const_view b = &B == &Y ? const_view(y) : const_view(B.getLocalViewDevice(Tpetra::Access::ReadOnly));
   const auto matrixValues = Impl::deviceValues(A);
   const rows_type matrix{graph.row_map.data(), graph.entries.data(), matrixValues.data()};
-  const Impl::OneVector<Scalar> owned{{x.data(), x.stride_1()}};
+  const Impl::OneVector<Value> owned{{x.data(), x.stride_1()}};
   if (!importer) {
     multiply(matrix, RowClass::local, owned, b, y, alpha, beta, nullptr);
     return;
@@ -380,10 +386,10 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
   const view ghosts = Kokkos::subview(values, std::make_pair(numCopied(), numCopied() + numGhosts), Kokkos::ALL());
   const auto multiplyWithGhosts = [&](RowClass rowClass, exchange_type* running) {
     if (copiesOwned) {
-      const Impl::OneVector<Scalar> copied{{values.data(), values.stride_1()}};
+      const Impl::OneVector<Value> copied{{values.data(), values.stride_1()}};
       multiply(matrix, rowClass, copied, b, y, alpha, beta, running);
     } else {
-      const Impl::OwnedAndGhosts<Scalar> both{{x.data(), x.stride_1()}, {ghosts.data(), ghosts.stride_1()}, numSame};
+      const Impl::OwnedAndGhosts<Value> both{{x.data(), x.stride_1()}, {ghosts.data(), ghosts.stride_1()}, numSame};
       multiply(matrix, rowClass, both, b, y, alpha, beta, running);
     }
   };
@@ -407,14 +413,14 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyPlain(const NodeAwareCrsMatrix& A, const multivector_type& X,
                                                                  multivector_type& Y, Scalar alpha, Scalar beta,
-                                                                 Remaining& remaining) const {
+                                                                 Impl::RemainingOfApply& remaining) const {
   if (!exporter) {
     applyRows(A, X, Y, Y, alpha, beta, remaining);
     return;
   }
-  multivector_type& rows = workVector(rowVector, A.getRowMap(), X.getNumVectors());
+  multivector_type& rows = Impl::workVector(rowVector, A.getRowMap(), X.getNumVectors());
   applyRows(A, X, rows, rows, alpha, Scalar{}, remaining);
-  scaleOrClear(Y, beta);
+  Impl::scaleOrClear(Y, beta);
   remaining.reverse = false;
   exporter->doExport(rows, Y, Tpetra::ADD_ASSIGN);
 }
@@ -423,21 +429,21 @@ template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyTransposed(const NodeAwareCrsMatrix& A,
                                                                       const multivector_type& X, multivector_type& Y,
                                                                       Teuchos::ETransp mode, Scalar alpha, Scalar beta,
-                                                                      Remaining& remaining) const {
+                                                                      Impl::RemainingOfApply& remaining) const {
   const Scalar one{1};
   const std::size_t columns = X.getNumVectors();
   if (exporter) {
-    multivector_type& imported = workVector(rowVector, A.getRowMap(), columns);
+    multivector_type& imported = Impl::workVector(rowVector, A.getRowMap(), columns);
     remaining.forward = false;
     exporter->doImport(X, imported, Tpetra::INSERT);
   }
   const multivector_type& rows = exporter ? *rowVector : X;
-  scaleOrClear(Y, beta);
+  Impl::scaleOrClear(Y, beta);
   if (!importer) {
     A.localApply(rows, Y, mode, alpha, one);
     return;
   }
-  multivector_type& sums = workVector(columnVector, A.getColMap(), columns);
+  multivector_type& sums = Impl::workVector(columnVector, A.getColMap(), columns);
   sums.putScalar(Scalar{});  // localApply with beta == 0 keeps what is not a number
   A.localApply(rows, sums, mode, alpha, one);
   remaining.reverse = false;
@@ -448,18 +454,18 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyTransposed(const Node
 /// the apply may not know how many columns the others sum.
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::sumIfReplicated(const crs_matrix_type& A, multivector_type& Y,
-                                                                      Remaining& remaining) const {
+                                                                      Impl::RemainingOfApply& remaining) const {
   if (!remaining.sum) {
     return;
   }
   if (Y.isDistributed()) {
     throw PlanMismatch("NodeAwareCrsMatrix: the output must be replicated, as its map in the matrix is" +
-                       onRank(*A.getComm()));
+                       Impl::onRank(*A.getComm()));
   }
   remaining.sum = false;
-  if (!haveAllRanks(*A.getComm(), true)) {
+  if (!Impl::haveAllRanks(*A.getComm(), true)) {
     throw PlanMismatch("NodeAwareCrsMatrix: another rank abandoned the sum of replicated output" +
-                       onRank(*A.getComm()));
+                       Impl::onRank(*A.getComm()));
   }
   Y.reduce();
 }
@@ -468,12 +474,12 @@ template <class Scalar, class LO, class GO, class Node>
 template <class Work>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::withCopies(const multivector_type& X, multivector_type& Y,
                                                                  const Work& work) const {
-  if (!mayOverlap(X, Y)) {
+  if (!Impl::mayOverlap(X, Y)) {
     work(X, Y);
     return;
   }
-  multivector_type& contiguousX = workVector(copyOfX, X.getMap(), X.getNumVectors());
-  multivector_type& contiguousY = workVector(copyOfY, Y.getMap(), Y.getNumVectors());
+  multivector_type& contiguousX = Impl::workVector(copyOfX, X.getMap(), X.getNumVectors());
+  multivector_type& contiguousY = Impl::workVector(copyOfY, Y.getMap(), Y.getNumVectors());
   Tpetra::deep_copy(contiguousX, X);
   Tpetra::deep_copy(contiguousY, Y);
   work(contiguousX, contiguousY);
@@ -513,12 +519,12 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, 
                                                      Teuchos::ETransp mode, Scalar alpha, Scalar beta) const {
   const bool plain = mode == Teuchos::NO_TRANS;
   // As Tpetra: where alpha is 0, X is not read, and nothing is communicated.
-  Remaining remaining = alpha == Scalar{} ? Remaining{} : State::allOf(*this, mode);
+  Impl::RemainingOfApply remaining = alpha == Scalar{} ? Impl::RemainingOfApply{} : State::allOf(*this, mode);
   try {
-    requireFits(*this, "X", X, plain ? *this->getDomainMap() : *this->getRangeMap(), X.getNumVectors());
-    requireFits(*this, "Y", Y, plain ? *this->getRangeMap() : *this->getDomainMap(), X.getNumVectors());
+    Impl::requireFits(*this, "X", X, plain ? *this->getDomainMap() : *this->getRangeMap(), X.getNumVectors());
+    Impl::requireFits(*this, "Y", Y, plain ? *this->getRangeMap() : *this->getDomainMap(), X.getNumVectors());
     if (alpha == Scalar{}) {
-      scaleOrClear(Y, beta);
+      Impl::scaleOrClear(Y, beta);
       return;
     }
     // The sum of replicated output takes Y of one rank.
@@ -545,20 +551,20 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::abandonApply(Teuchos::ETransp mod
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& X, const multivector_type& B,
                                                         multivector_type& R) const {
-  Remaining remaining = State::allOf(*this, Teuchos::NO_TRANS);
+  Impl::RemainingOfApply remaining = State::allOf(*this, Teuchos::NO_TRANS);
   try {
     const std::size_t columns = X.getNumVectors();
-    requireFits(*this, "X", X, *this->getDomainMap(), columns);
-    requireFits(*this, "B", B, *this->getRangeMap(), columns);
-    requireFits(*this, "R", R, *this->getRangeMap(), columns);
-    const bool inPlace = !mayOverlap(X, R) && (!mayOverlap(B, R) || areSame(B, R));
+    Impl::requireFits(*this, "X", X, *this->getDomainMap(), columns);
+    Impl::requireFits(*this, "B", B, *this->getRangeMap(), columns);
+    Impl::requireFits(*this, "R", R, *this->getRangeMap(), columns);
+    const bool inPlace = !Impl::mayOverlap(X, R) && (!Impl::mayOverlap(B, R) || Impl::areSame(B, R));
     if (inPlace && !state_->exporter) {
       const bool takesB = !remaining.sum || this->getComm()->getRank() == 0;
       state_->applyRows(*this, X, B, R, Scalar{-1}, takesB ? Scalar{1} : Scalar{}, remaining);
       state_->sumIfReplicated(*this, R, remaining);
       return;
     }
-    multivector_type& result = inPlace ? R : workVector(state_->residualVector, R.getMap(), columns);
+    multivector_type& result = inPlace ? R : Impl::workVector(state_->residualVector, R.getMap(), columns);
     Tpetra::deep_copy(result, B);
     remaining = {};  // apply() abandons by itself
     apply(X, result, Teuchos::NO_TRANS, Scalar{-1}, Scalar{1});
@@ -585,6 +591,7 @@ auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::rowCounts() const -> RowCounts {
   return {count(Impl::RowClass::local), count(Impl::RowClass::onNode), count(Impl::RowClass::offNode)};
 }
 
-template class NodeAwareCrsMatrix<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
+/// Compiles NodeAwareCrsMatrix for these types; in namespace Komvos.
+#define KOMVOS_NODEAWARECRSMATRIX_INSTANT(SCALAR, LO, GO, NODE) template class NodeAwareCrsMatrix<SCALAR, LO, GO, NODE>;
 
 }  // namespace Komvos
