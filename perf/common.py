@@ -17,6 +17,10 @@ SHOWN = RESULTS / "intel-xeon-2-cores"
 ONE_LINE = 110  # a flat object or list up to this length stands on one line
 ONE_LINE_ELEMENTS = ("variants", "routes")  # lists with one line an element, whatever its length
 
+sys.path.insert(0, str(ROOT / "test" / "support"))
+import open_mpi  # noqa: E402
+from mpi_environment import mpi_environment  # noqa: E402
+
 
 # --- the machine and the program ---
 
@@ -64,9 +68,12 @@ def build(folder, *targets):
 
 def environment(ranks):
     """That of this process, with what Open MPI needs for this many ranks on this machine."""
-    sys.path.insert(0, str(ROOT / "test" / "support"))
-    from mpi_environment import mpi_environment
     return {**os.environ, **mpi_environment(ranks)}
+
+
+def shared_memory_transport():
+    """The name of Open MPI's transport between ranks of a host."""
+    return open_mpi.shared_memory(open_mpi.major_version() or 4)
 
 
 def virtual_cluster(hosts, ranks_per_host, timeout, *options):

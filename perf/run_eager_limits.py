@@ -25,8 +25,8 @@ VALUES = (1024, 16384, 131072)
 
 def eager_limit_variables(limit):
     """A message is at least as large as an eager one."""
-    return {"OMPI_MCA_btl_vader_eager_limit": str(limit),
-            "OMPI_MCA_btl_vader_max_send_size": str(max(limit, 32768)),
+    on_node = f"OMPI_MCA_btl_{common.shared_memory_transport()}"
+    return {f"{on_node}_eager_limit": str(limit), f"{on_node}_max_send_size": str(max(limit, 32768)),
             "OMPI_MCA_btl_tcp_eager_limit": str(limit),
             "OMPI_MCA_btl_tcp_max_send_size": str(max(limit, 131072))}
 

@@ -64,7 +64,8 @@ def traces():
 
     mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     folders = {Path(folder) for folder in ("/tmp", "/dev/shm", "/run", tempfile.gettempdir())}
-    names = ("ompi.host[0-9]*", "vader_segment.host[0-9]*", "virtual-cluster*")
+    names = ("ompi.host[0-9]*", "prte*host[0-9]*", "vader_segment.host[0-9]*", "sm_segment.host[0-9]*",
+             "virtual-cluster*")
     return (lines_of("ip", "netns", "list"), [line.split()[1] for line in lines_of("ip", "-o", "link")],
             sorted(mount for mount in mounts if re.fullmatch("/run|/run/netns.*|/etc/hosts", mount)),
             sorted(path for folder in folders for name in names for path in folder.glob(name)))
@@ -144,7 +145,11 @@ class Skipping(ClusterTest):
     def test_without_root(self):
         with tempfile.TemporaryDirectory() as folder:  # for nobody may not be allowed into the one of the script
             os.chmod(folder, 0o755)
-            script = shutil.copy(SCRIPT, folder)
+            for file in (SCRIPT, HERE.parent / "support" / "open_mpi.py"):
+                copy = Path(folder, file.relative_to(HERE.parent))
+                copy.parent.mkdir()
+                shutil.copy(file, copy)
+            script = Path(folder, SCRIPT.relative_to(HERE.parent))
             nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "/usr/bin/env", "python3"]
             if subprocess.run([*nobody, "-c", ""], capture_output=True).returncode != 0:
                 self.skipTest("nobody may not run this Python")

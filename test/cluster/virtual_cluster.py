@@ -21,6 +21,9 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+import open_mpi  # noqa: E402
+
 SKIPPED, TIMED_OUT = 77, 124
 TAG = "VIRTUAL_CLUSTER_RUN"  # marks our processes, for --clean
 RUN_DIR = Path("/run/virtual-cluster")  # on a private tmpfs, see build_private_files
@@ -268,21 +271,19 @@ def limit_card(host, cluster):
     tc("filter", "parent", "1:", "protocol", "ip", "u32", "match", "u16", "0x34", "0xffff", "at", "2", "flowid", "1:1")
 
 
-def open_mpi_settings():
+def open_mpi_settings(mpirun):
     """Environment variables, so that --mpirun-args may override them."""
+    version = open_mpi.major_version(mpirun)
+    # Daemons that leave the session (which on_hosts() forbids) put the ranks of each host in a scheduling group of its
+    # own (autogroup), and the kernel (6.18) then sometimes lets the yielding ranks of one host starve the others for
+    # minutes.
     return {
         "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "OMPI_MCA_orte_default_hostfile": str(RUN_DIR / "hostfile"),
-        "OMPI_MCA_orte_tmpdir_base": str(RUN_DIR),
-        "OMPI_MCA_plm": "rsh", "OMPI_MCA_plm_rsh_agent": str(RUN_DIR / "agent"), "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
-        "OMPI_MCA_oob_tcp_if_include": f"{SUBNET}.0/24", "OMPI_MCA_btl_tcp_if_include": f"{SUBNET}.0/24",
-        "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader,tcp",
-        "OMPI_MCA_rmaps_base_mapping_policy": "slot", "OMPI_MCA_hwloc_base_binding_policy": "none",
+        **open_mpi.on_hosts(version, str(RUN_DIR / "hostfile"), str(RUN_DIR), str(RUN_DIR / "agent"), f"{SUBNET}.0/24"),
+        "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": f"self,{open_mpi.shared_memory(version)},tcp",
+        **open_mpi.mapped(version, "slot"), **open_mpi.unbound(version),
         # The ranks share the machine's cores: one that waits must let go of its core.
         "OMPI_MCA_mpi_yield_when_idle": os.environ.get("OMPI_MCA_mpi_yield_when_idle") or "1",
-        # Daemons that leave the session put the ranks of each host in a scheduling group of its own (autogroup), and
-        # the kernel (6.18) then sometimes lets the yielding ranks of one host starve the others for minutes.
-        "OMPI_MCA_orte_leave_session_attached": "1",
     }
 
 
@@ -293,7 +294,7 @@ def run_program(cluster):
     start = time.monotonic()
     # `exec`, so that the timeout's signal reaches mpirun and no shell before it.
     process = subprocess.Popen([*limit, str(RUN_DIR / "agent"), "host0", f"exec {shlex.join(mpirun)}"],
-                               env={**os.environ, **open_mpi_settings()})
+                               env={**os.environ, **open_mpi_settings(options.mpirun)})
     code = exit_code(wait_as_init(process))
     # 137: mpirun had to be killed, which `timeout` reports in this way.
     if options.timeout and code in (124, 137) and time.monotonic() - start >= int(options.timeout):
@@ -335,10 +336,8 @@ def check_permission(mpirun):
     for tool in ("ip", "tc", "unshare", "setpriv", "pgrep", "hostname", "timeout", "mount", mpirun):
         if not shutil.which(tool):
             skip(f"{tool} is not installed")
-    version = subprocess.run([mpirun, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    # mpirun calls itself Open MPI, mpiexec OpenRTE.
-    if "(Open MPI) 4." not in version.stdout and "(OpenRTE) 4." not in version.stdout:
-        skip(f"{mpirun} is not Open MPI 4")
+    if open_mpi.major_version(mpirun) is None:
+        skip(f"{mpirun} is not Open MPI 4 or newer")
     trial = subprocess.run([*UNSHARE_ALL, "true"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if trial.returncode != 0:
         skip(last_line(trial.stdout))

@@ -11,6 +11,8 @@ import shlex
 import tempfile
 from pathlib import Path
 
+import open_mpi
+
 MESSAGE = b"komvos"
 
 
@@ -77,19 +79,17 @@ def mpi_environment(ranks):
     """Variables to add to the environment, so that Open MPI runs as root, on fewer cores than ranks and in a container.
     What the user has set stays."""
     defaults = {}
+    version = open_mpi.major_version() or 4  # what another MPI does not know does no harm
     if os.geteuid() == 0:
         defaults.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     if cores() < ranks:
-        defaults.update(OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1",
-                        OMPI_MCA_hwloc_base_binding_policy="none")
-        # The same for Open MPI 5.
-        defaults.update(PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe",
-                        PRTE_MCA_hwloc_default_binding_policy="none")
+        defaults.update(OMPI_MCA_mpi_yield_when_idle="1", **open_mpi.oversubscribed(version),
+                        **open_mpi.unbound(version))
     if not cross_memory_attach_works():
-        defaults.update(OMPI_MCA_btl_vader_single_copy_mechanism="none")
+        defaults.update(open_mpi.without_single_copy(version))
     # Containers often have 64 MB of /dev/shm or none; Open MPI takes about 4 MB a rank for messages, and windows more.
     if free_bytes("/dev/shm") < 256 << 20:
-        for component in ("btl_vader", "osc_sm", "osc_rdma"):
+        for component in (f"btl_{open_mpi.shared_memory(version)}", "osc_sm", "osc_rdma"):
             defaults[f"OMPI_MCA_{component}_backing_directory"] = tempfile.gettempdir()
     return {name: value for name, value in defaults.items() if name not in os.environ}
 
