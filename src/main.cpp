@@ -8,6 +8,7 @@
 #include <cstring>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,14 @@ const char* const footer =
     "Run it under MPI: mpirun -n 4 komvos solve --problem elasticity3d --n 12 --ranks-per-node 2\n"
     "Arguments --kokkos-... go to Kokkos. Exit status: 0 done, 1 wrong input, 2 not converged, 3 internal error.";
 
+/// From 2.5 on, CLI11 writes "Usage:" only where the program has no name.
+struct HelpFormatter : CLI::Formatter {
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    const std::string usage = Formatter::make_usage(app, name);
+    return usage.find("Usage:") != std::string::npos ? usage : "Usage: " + usage.substr(usage.find_first_not_of('\n'));
+  }
+};
+
 /// A subcommand, as it stands on the command line after `komvos`.
 struct Command {
   std::string name;
@@ -46,6 +55,7 @@ struct Program {
   std::vector<Command> commands;
 
   Program() {
+    app.formatter(std::make_shared<HelpFormatter>());  // which subcommands inherit
     app.footer(footer);
     app.set_version_flag("--version", "komvos " KOMVOS_VERSION);
     app.require_subcommand(1);

@@ -15,6 +15,19 @@
 
 namespace Komvos::Impl {
 
+namespace {
+
+/// The size of a message that arrived. MPI 4 replaces the function that MPI 3 has for it.
+int getBytes(const MPI_Status& status, MPI_Count& bytes) {
+#if MPI_VERSION >= 4
+  return MPI_Get_elements_c(&status, MPI_BYTE, &bytes);
+#else
+  return MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+#endif
+}
+
+}  // namespace
+
 MpiChannel::MpiChannel(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule)
     : comm_(std::move(comm)),
       firstTag_(firstTag),
@@ -130,7 +143,7 @@ MpiChannel::Arrival MpiChannel::arrivalOf(const MPI_Status& status) {
   const bool failed = status.MPI_ERROR != MPI_SUCCESS;
   receiveFailed_ = receiveFailed_ || failed;
   MPI_Count bytes = -1;
-  MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+  getBytes(status, bytes);
   return {bytes / buffers().bytesPerValue, failed};
 }
 
@@ -192,7 +205,7 @@ void MpiChannel::drain(int receive) {
   MPI_Status status;
   MPI_Count bytes = 0;
   mpiCheck(MPI_Mprobe(m.peer, tagOf(m), comm_->get(), &message, &status), "MPI_Mprobe");
-  mpiCheck(MPI_Get_elements_x(&status, MPI_BYTE, &bytes), "MPI_Get_elements_x");
+  mpiCheck(getBytes(status, bytes), "MPI_Get_elements");
   receiveBytes(message, bytes, discarded_);
 }
 
