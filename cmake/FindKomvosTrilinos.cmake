@@ -4,15 +4,14 @@
 # Trilinos' own package files are not used for 13.2: Debian's list libraries and sub-packages that are not
 # installed, so that find_package(Trilinos) fails. Headers and libraries are looked up one by one instead; Debian
 # puts "trilinos_" before the name of a library, a plain installation does not. From 14 on, Trilinos exports
-# targets that work, and these are taken.
+# targets that work, and these are taken, of the installation that has the headers. There Kokkos may be a package of
+# its own.
 include(FindPackageHandleStandardArgs)
 
 find_path(KomvosTrilinos_INCLUDE_DIR Tpetra_Map.hpp PATH_SUFFIXES trilinos)
 if(KomvosTrilinos_INCLUDE_DIR)
   file(STRINGS "${KomvosTrilinos_INCLUDE_DIR}/Trilinos_version.h" _line REGEX "define TRILINOS_VERSION_STRING")
   string(REGEX MATCH "[0-9]+\\.[0-9]+(\\.[0-9]+)?" KomvosTrilinos_VERSION "${_line}")
-  file(STRINGS "${KomvosTrilinos_INCLUDE_DIR}/KokkosCore_config.h" _kokkos REGEX "^#define KOKKOS_ENABLE_[A-Z]+$")
-  string(REGEX REPLACE "#define KOKKOS_ENABLE_" "" KomvosTrilinos_KOKKOS "${_kokkos}")
 endif()
 
 set(_komvos_libs_trilinos tpetraext tpetrainout tpetra kokkostsqr tpetraclassiclinalg tpetraclassicnodeapi tpetraclassic
@@ -50,7 +49,8 @@ function(_komvos_add_part part)
     return()
   endif()
   if(NOT KomvosTrilinos_VERSION VERSION_LESS 14)
-    find_package(${_komvos_package_${part}} CONFIG QUIET)
+    find_package(${_komvos_package_${part}} CONFIG QUIET NO_DEFAULT_PATH
+                 PATHS "${KomvosTrilinos_INCLUDE_DIR}/.." "${KomvosTrilinos_INCLUDE_DIR}/../..")
     set(libraries ${_komvos_package_${part}}::all_libs)
     if(NOT TARGET ${libraries})
       return()
@@ -67,10 +67,24 @@ function(_komvos_add_part part)
   target_link_libraries(Komvos::${part} INTERFACE ${libraries} ${ARGN})
 endfunction()
 
+# The execution spaces that Kokkos was built with: SERIAL, OPENMP, CUDA, HIP ...
+function(_komvos_find_kokkos_spaces result)
+  set(folders "${KomvosTrilinos_INCLUDE_DIR}")
+  if(TARGET Kokkos::kokkoscore)
+    get_target_property(folders Kokkos::kokkoscore INTERFACE_INCLUDE_DIRECTORIES)
+  endif()
+  find_file(header KokkosCore_config.h PATHS ${folders} NO_DEFAULT_PATH NO_CACHE REQUIRED)
+  file(STRINGS "${header}" lines
+       REGEX "^#define KOKKOS_ENABLE_(SERIAL|OPENMP|THREADS|HPX|CUDA|HIP|SYCL|OPENMPTARGET|OPENACC)$")
+  string(REGEX REPLACE "#define KOKKOS_ENABLE_" "" spaces "${lines}")
+  set(${result} "${spaces}" PARENT_SCOPE)
+endfunction()
+
 if(KomvosTrilinos_INCLUDE_DIR)
   _komvos_add_part(trilinos)
-  _komvos_find_libraries(trilinos KomvosTrilinos_LIBRARIES)
   if(TARGET Komvos::trilinos)
+    get_target_property(KomvosTrilinos_LIBRARIES Komvos::trilinos INTERFACE_LINK_LIBRARIES)
+    _komvos_find_kokkos_spaces(KomvosTrilinos_KOKKOS)
     find_package(MPI REQUIRED COMPONENTS CXX)
     target_link_libraries(Komvos::trilinos INTERFACE MPI::MPI_CXX)
     # The C++ bindings of old MPI libraries are not used, and warn.

@@ -169,7 +169,7 @@ void CoarseSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos
   try {
     state.gather->doImport(X, *state.onRoot, Tpetra::INSERT);
     const auto x = state.onRoot->getLocalViewHost(Tpetra::Access::ReadWrite);
-    state.factors.solve(x.data(), static_cast<int>(x.stride_1()), static_cast<int>(columns));
+    state.factors.solve(x.data(), static_cast<int>(x.stride(1)), static_cast<int>(columns));
   } catch (...) {  // the others wait for the solution
     state.gather->exchange<DefaultScalar>().abandonReverse();
     throw;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <Kokkos_Core.hpp>
+#include <string>
 #include <type_traits>
 
 namespace Komvos::Impl {
@@ -36,11 +37,20 @@ constexpr bool hostCanAccessBuffers() {
   return Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename BufferSpace<ExecutionSpace>::type>::accessible;
 }
 
-/// Fences one execution space, with a label that says why (labels are new in Kokkos 3.5).
+/// The default instance of an execution space, once Kokkos is initialized. From Kokkos 4 on, making one allocates; it
+/// is never destroyed, for that must not happen after Kokkos is finalized.
+template <class ExecutionSpace>
+const ExecutionSpace& defaultSpace() {
+  static const auto* const space = new ExecutionSpace();
+  return *space;
+}
+
+/// Fences one execution space, with a label that says why (labels are new in Kokkos 3.5). Only tools see labels;
+/// without one, none is made, for a string allocates.
 template <class ExecutionSpace>
 void fence(const ExecutionSpace& space, const char* why) {
 #if defined(KOKKOS_VERSION) && KOKKOS_VERSION >= 30500
-  space.fence(why);
+  space.fence(Kokkos::Tools::profileLibraryLoaded() ? std::string(why) : std::string());
 #else
   static_cast<void>(why);
   space.fence();

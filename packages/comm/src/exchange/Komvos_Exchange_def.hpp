@@ -266,10 +266,11 @@ void Exchange<Scalar, Device>::State::poisonWhatArrives(const execution_space& s
   const int length = state.schedule.receiveLength;
   Impl::poisonBuffer(space, BufferAccess{receiveBuffer().device.data(), columns}, length);
   if (!shared) {
-    Impl::poisonBuffer(Kokkos::DefaultHostExecutionSpace(), BufferAccess{receiveBuffer().host.data(), columns}, length);
+    Impl::poisonBuffer(Impl::defaultSpace<Kokkos::DefaultHostExecutionSpace>(),
+                       BufferAccess{receiveBuffer().host.data(), columns}, length);
   }
   if (toFill.data() != nullptr) {
-    const Impl::VectorAccess<Scalar> target{toFill.data(), toFill.stride_1()};
+    const Impl::VectorAccess<Scalar> target{toFill.data(), toFill.stride(1)};
     Impl::poisonTargets(space, state.unpackAll.onNode, target, columns);
     Impl::poisonTargets(space, state.unpackAll.rest, target, columns);
   }
@@ -279,7 +280,7 @@ template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::packAndSend(const execution_space& space, const const_view& vector) {
   packOrGiveUp([&] {
     const auto& list = current().pack;
-    const Impl::VectorAccess<const Scalar> source{vector.data(), vector.stride_1()};
+    const Impl::VectorAccess<const Scalar> source{vector.data(), vector.stride(1)};
     Impl::gather<Scalar>(space, Impl::packLabel, list, 0, list.rows, BufferAccess{sendBuffer().device.data(), columns},
                          source, columns, false);
     if (staged) {
@@ -309,7 +310,8 @@ void Exchange<Scalar, Device>::State::copyToHost(const execution_space& space) {
   auto& buffer = sendBuffer();
   const int length = current().schedule.sendLength;
   if (poisons) {
-    Impl::poisonBuffer(Kokkos::DefaultHostExecutionSpace(), BufferAccess{buffer.host.data(), columns}, length);
+    Impl::poisonBuffer(Impl::defaultSpace<Kokkos::DefaultHostExecutionSpace>(),
+                       BufferAccess{buffer.host.data(), columns}, length);
   }
   Kokkos::deep_copy(space, buffer.host, buffer.device);
   if (poisons) {
@@ -329,8 +331,8 @@ void Exchange<Scalar, Device>::State::startRelays(const execution_space& space) 
       if (!state.engine.needsPacking(send)) {
         // the receiver reads our receive buffer
       } else if (staged) {
-        Impl::gather<Scalar>(Kokkos::DefaultHostExecutionSpace(), Impl::relayLabel, state.relayOnHost, first, last,
-                             BufferAccess{sendBuffer().host.data(), columns},
+        Impl::gather<Scalar>(Impl::defaultSpace<Kokkos::DefaultHostExecutionSpace>(), Impl::relayLabel,
+                             state.relayOnHost, first, last, BufferAccess{sendBuffer().host.data(), columns},
                              BufferAccess{receiveBuffer().host.data(), columns}, columns, add);
       } else {
         Impl::gather<Scalar>(space, Impl::relayLabel, state.relay, first, last,
@@ -350,7 +352,7 @@ bool Exchange<Scalar, Device>::State::progress() {
   }
   Impl::MessageEngine& engine = current().engine;
   engine.poll(false);
-  startRelays(execution_space());
+  startRelays(Impl::defaultSpace<execution_space>());
   engine.pollSends();
   return engine.receivesDone();
 }
@@ -421,7 +423,7 @@ void Exchange<Scalar, Device>::State::unpack(const execution_space& space,
                                              const Impl::DeviceGatherList<MemorySpace>& list, const view& vector,
                                              bool add) {
   Impl::gather<Scalar>(space, Impl::unpackLabel, list, 0, list.rows,
-                       Impl::VectorAccess<Scalar>{vector.data(), vector.stride_1()},
+                       Impl::VectorAccess<Scalar>{vector.data(), vector.stride(1)},
                        BufferAccess{receiveBuffer().device.data(), columns}, columns, add);
 }
 
@@ -432,7 +434,7 @@ void Exchange<Scalar, Device>::State::finishInFlight() {
     const EndsExchange afterwards{*this};
     packError = nullptr;  // who abandons an exchange has an error of its own
     try {
-      complete(execution_space());
+      complete(Impl::defaultSpace<execution_space>());
     } catch (const PlanMismatch&) {  // another rank has abandoned it too
     }
   }

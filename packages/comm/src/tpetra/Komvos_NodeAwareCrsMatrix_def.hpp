@@ -112,7 +112,7 @@ bool areSame(const MultiVector& a, const MultiVector& b) {
   }
   const auto x = a.getLocalViewDevice(Tpetra::Access::ReadOnly);
   const auto y = b.getLocalViewDevice(Tpetra::Access::ReadOnly);
-  return x.data() == y.data() && x.stride_1() == y.stride_1();
+  return x.data() == y.data() && x.stride(1) == y.stride(1);
 }
 
 /// Whether all ranks have their part of a sum. \note Collective.
@@ -250,7 +250,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matri
                        Classify{classifyGhosts(), graph.row_map, graph.entries, rowClassOf, numSame});
   listRows(rowClassOf);
   copiesOwned = entriesIn(RowClass::onNode) + entriesIn(RowClass::offNode) > static_cast<std::size_t>(numSame);
-  Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: row lists are complete");
+  Impl::fence(Impl::defaultSpace<execution_space>(), "Komvos::NodeAwareCrsMatrix: row lists are complete");
   progressRows = rowsBetweenProgress(matrix.nnz());
 }
 
@@ -266,7 +266,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::listRows(const ClassList& 
                           Impl::CompactRows<ClassList, RowList>{rowClassOf, rows, c});
     rowsOf[index(c)] = rows;
     if constexpr (Impl::hostCanAccessBuffers<execution_space>()) {
-      Impl::fence(execution_space(), "Komvos::NodeAwareCrsMatrix: a row list is complete");
+      Impl::fence(Impl::defaultSpace<execution_space>(), "Komvos::NodeAwareCrsMatrix: a row list is complete");
       intervalsOf[index(c)] = Impl::intervalsIn<IntervalList>(rows);
     }
   }
@@ -286,7 +286,8 @@ std::size_t NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::entriesIn(RowClass 
 template <class Scalar, class LO, class GO, class Node>
 int NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::rowsBetweenProgress(std::size_t entries) const {
   const std::size_t numRows = std::max(1, static_cast<int>(graph.numRows()));
-  const std::size_t entriesBetween = 32768 * static_cast<std::size_t>(execution_space().concurrency());
+  const std::size_t entriesBetween =
+      32768 * static_cast<std::size_t>(Impl::defaultSpace<execution_space>().concurrency());
   const std::size_t rowsBetween = entriesBetween * numRows / std::max<std::size_t>(1, entries);
   return static_cast<int>(std::min<std::size_t>(std::max<std::size_t>(64, rowsBetween), 1 << 30));
 }
@@ -322,8 +323,8 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const rows_type& 
   const int step = running != nullptr && onHost ? piecesBetweenProgress(numPieces, numRows) : numPieces;
   const auto launch = [&](auto width, int first, int last, int firstColumn) {
     using Rows = Impl::MultiplyRows<Value, rows_type, RowList, Source, decltype(width)::value>;
-    Rows rows{matrix, list, x, {b.data(), b.stride_1()}, {y.data(), y.stride_1()}, alpha, beta, first, firstColumn};
-    const Kokkos::RangePolicy<execution_space> policy(0, last - first);
+    Rows rows{matrix, list, x, {b.data(), b.stride(1)}, {y.data(), y.stride(1)}, alpha, beta, first, firstColumn};
+    const Kokkos::RangePolicy<execution_space> policy(Impl::defaultSpace<execution_space>(), 0, last - first);
     if constexpr (onHost) {
       Kokkos::parallel_for(Impl::multiplyLabel, policy,
                            Impl::MultiplyIntervals<Rows, IntervalList>{rows, intervals, first});
@@ -351,15 +352,15 @@ template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::copyOwnedValues(const execution_space& space, const const_view& x,
                                                                       const view& values, const view& ghosts) const {
   using Copy = Impl::CopyRows<Value, typename halo_type::index_view>;
-  const Impl::VectorAccess<const Value> xAt{x.data(), x.stride_1()};
+  const Impl::VectorAccess<const Value> xAt{x.data(), x.stride(1)};
   const int columns = static_cast<int>(x.extent(1));
   if (copiesOwned) {
     Kokkos::parallel_for(Impl::copyOwnedLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
-                         Copy{{values.data(), values.stride_1()}, xAt, {}, {}, 0, 0, columns, false});
+                         Copy{{values.data(), values.stride(1)}, xAt, {}, {}, 0, 0, columns, false});
   }
   if (numPermuted > 0) {
     const Copy copy{
-        {ghosts.data(), ghosts.stride_1()}, xAt, importer->permuteTo(), importer->permuteFrom(), 0, 0, columns, false};
+        {ghosts.data(), ghosts.stride(1)}, xAt, importer->permuteTo(), importer->permuteFrom(), 0, 0, columns, false};
     Kokkos::parallel_for(Impl::permuteGhostsLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted), copy);
   }
 }
@@ -370,13 +371,13 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
                                                                 const multivector_type& B, multivector_type& Y,
                                                                 Scalar alpha, Scalar beta,
                                                                 Impl::RemainingOfApply& remaining) const {
-  const execution_space space;
+  const execution_space& space = Impl::defaultSpace<execution_space>();
   const auto x = X.getLocalViewDevice(Tpetra::Access::ReadOnly);
   const auto y = Y.getLocalViewDevice(Tpetra::Access::ReadWrite);
   const const_view b = &B == &Y ? const_view(y) : const_view(B.getLocalViewDevice(Tpetra::Access::ReadOnly));
   const auto matrixValues = Impl::deviceValues(A);
   const rows_type matrix{graph.row_map.data(), graph.entries.data(), matrixValues.data()};
-  const Impl::OneVector<Value> owned{{x.data(), x.stride_1()}};
+  const Impl::OneVector<Value> owned{{x.data(), x.stride(1)}};
   if (!importer) {
     multiply(matrix, RowClass::local, owned, b, y, alpha, beta, nullptr);
     return;
@@ -386,10 +387,10 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
   const view ghosts = Kokkos::subview(values, std::make_pair(numCopied(), numCopied() + numGhosts), Kokkos::ALL());
   const auto multiplyWithGhosts = [&](RowClass rowClass, exchange_type* running) {
     if (copiesOwned) {
-      const Impl::OneVector<Value> copied{{values.data(), values.stride_1()}};
+      const Impl::OneVector<Value> copied{{values.data(), values.stride(1)}};
       multiply(matrix, rowClass, copied, b, y, alpha, beta, running);
     } else {
-      const Impl::OwnedAndGhosts<Value> both{{x.data(), x.stride_1()}, {ghosts.data(), ghosts.stride_1()}, numSame};
+      const Impl::OwnedAndGhosts<Value> both{{x.data(), x.stride(1)}, {ghosts.data(), ghosts.stride(1)}, numSame};
       multiply(matrix, rowClass, both, b, y, alpha, beta, running);
     }
   };

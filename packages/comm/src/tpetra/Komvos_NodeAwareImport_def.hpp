@@ -236,7 +236,7 @@ void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchan
                                                const Source& x, const Target& y, Tpetra::CombineMode mode,
                                                bool& othersWait) const {
   const bool forward = direction == Impl::Direction::forward;
-  const execution_space space;
+  const execution_space& space = Impl::defaultSpace<execution_space>();
   othersWait = false;  // begin() and end() let the others finish before they throw
   if (forward) {
     exchange.begin(space, x);
@@ -244,7 +244,7 @@ void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchan
     exchange.beginReverse(space, ghostsOf(x));
   }
   othersWait = true;
-  copyLocal<Value>(direction, space, {x.data(), x.stride_1()}, {y.data(), y.stride_1()}, static_cast<int>(x.extent(1)),
+  copyLocal<Value>(direction, space, {x.data(), x.stride(1)}, {y.data(), y.stride(1)}, static_cast<int>(x.extent(1)),
                    Impl::addsLocally(mode));
   othersWait = false;
   if (forward) {

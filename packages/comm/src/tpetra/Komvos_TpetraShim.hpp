@@ -31,9 +31,10 @@ template <class Matrix>
 std::size_t localEntries(const Matrix& matrix) {
   return matrix.getLocalNumEntries();
 }
+/// The values of a fill-complete matrix. getLocalMatrixDevice() would allocate a label at each call.
 template <class Matrix>
 auto deviceValues(const Matrix& matrix) {
-  return matrix.getLocalMatrixDevice().values;
+  return matrix.getLocalValuesDevice(Tpetra::Access::ReadOnly);
 }
 #else
 template <class Map>
@@ -48,8 +49,7 @@ template <class Matrix>
 std::size_t localEntries(const Matrix& matrix) {
   return matrix.getNodeNumEntries();
 }
-/// The values of a fill-complete matrix. getLocalMatrixDevice() would allocate a label at each call; the member it
-/// reads is protected, and a derived class may name it.
+/// As above; the member is protected here, and a derived class may name it.
 template <class Matrix>
 struct ValuesOf : Matrix {
   static auto get(const Matrix& matrix) {
