@@ -1,11 +1,23 @@
 # Install and export, so that find_package(Komvos) works from the build's installed copy.
 include(CMakePackageConfigHelpers)
 
+set(Komvos_COMPONENTS core)
+if(Komvos_ENABLE_TRILINOS)
+  list(APPEND Komvos_COMPONENTS comm)
+endif()
+if(Komvos_ENABLE_MULTIGRID)
+  list(APPEND Komvos_COMPONENTS multigrid)
+endif()
+
 configure_package_config_file(cmake/KomvosConfig.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfig.cmake"
   INSTALL_DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/KomvosConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 
-install(EXPORT KomvosTargets NAMESPACE Komvos:: DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
+# A file of targets each: who asks for core alone does not need what the others link.
+foreach(component IN LISTS Komvos_COMPONENTS)
+  install(EXPORT Komvos_${component} FILE Komvos_${component}.cmake NAMESPACE Komvos::
+          DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
+endforeach()
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfigVersion.cmake"
               cmake/FindKomvosTrilinos.cmake cmake/FindKomvosHwloc.cmake cmake/FindKomvosKLU.cmake
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")

@@ -1,9 +1,14 @@
 # Build options; all have a default that works.
+include(CMakeDependentOption)
 option(Komvos_ENABLE_COMM "Build packages/comm, and with it whatever else is enabled" ON)
-option(Komvos_ENABLE_MULTIGRID "Build packages/multigrid (needs MueLu and SuiteSparse's KLU)" ON)
-option(Komvos_ENABLE_PROGRAM "Build the program komvos (needs MueLu, Belos, Zoltan2, CLI11, nlohmann-json)" ON)
+option(Komvos_ENABLE_TRILINOS "Build what needs Trilinos; OFF leaves Komvos::core, which needs MPI and hwloc" ON)
+cmake_dependent_option(Komvos_ENABLE_MULTIGRID "Build packages/multigrid (needs MueLu and SuiteSparse's KLU)" ON
+  Komvos_ENABLE_TRILINOS OFF)
+cmake_dependent_option(Komvos_ENABLE_PROGRAM "Build the program komvos (needs MueLu, Belos, Zoltan2, CLI11, nlohmann-json)"
+  ON Komvos_ENABLE_TRILINOS OFF)
 option(Komvos_ENABLE_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
-option(Komvos_ENABLE_BENCHMARKS "Build the benchmarks under perf/" ${PROJECT_IS_TOP_LEVEL})
+cmake_dependent_option(Komvos_ENABLE_BENCHMARKS "Build the benchmarks under perf/" ${PROJECT_IS_TOP_LEVEL}
+  Komvos_ENABLE_TRILINOS OFF)
 option(Komvos_ENABLE_DOCS "Add the target doc (needs Doxygen)" OFF)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

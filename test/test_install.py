@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Installs the build into a folder of its own, and builds and runs programs against that copy.
 
-client:   test/client, a program as a user would write it, with multigrid if that is built, and the installed komvos
-examples: packages/comm/example, on several numbers of ranks; each checks its own result
+core_client: test/core_client, which wants Komvos::core alone; Trilinos must not be looked for
+client:      test/client, a program as a user would write it, with multigrid if that is built, and the installed komvos
+examples:    packages/comm/example, on several numbers of ranks; each checks its own result
 """
 import argparse
 import os
@@ -17,6 +18,11 @@ ROOT = Path(__file__).resolve().parent.parent
 def run(command, limit):
     print("+", " ".join(map(str, command)), flush=True)
     subprocess.run([str(word) for word in command], check=True, timeout=limit)
+
+
+def run_core_client(build, prefix, mpi):
+    for ranks in (1, 5):
+        run(mpi(ranks) + [build / "core_client"], 60)
 
 
 def run_client(build, prefix, mpi):
@@ -36,7 +42,11 @@ def run_examples(build, prefix, mpi):
         run(mpi(ranks) + [build / "03_choose_and_save_routes", cache], 60)
 
 
-PROJECTS = {"client": (ROOT / "test/client", run_client), "examples": (ROOT / "packages/comm/example", run_examples)}
+PROJECTS = {
+    "core_client": (ROOT / "test/core_client", run_core_client, ["-DCMAKE_DISABLE_FIND_PACKAGE_KomvosTrilinos=ON"]),
+    "client": (ROOT / "test/client", run_client, []),
+    "examples": (ROOT / "packages/comm/example", run_examples, []),
+}
 
 
 def main():
@@ -49,7 +59,7 @@ def main():
     parser.add_argument("--prefix-path", default="", help="where the Trilinos is, as CMAKE_PREFIX_PATH")
     parser.add_argument("--mpiexec", required=True)
     arguments = parser.parse_args()
-    source, run_programs = PROJECTS[arguments.project]
+    source, run_programs, settings = PROJECTS[arguments.project]
     # The copy is always made afresh. What was built against it stays: files keep their times when they are installed,
     # so that only what has changed is compiled again.
     folder = arguments.build / "test" / ("install-" + arguments.project)
@@ -58,7 +68,8 @@ def main():
     run([arguments.cmake, "--install", arguments.build, "--prefix", prefix], 120)
     prefixes = [str(prefix), arguments.prefix_path, os.environ.get("CMAKE_PREFIX_PATH", "").replace(":", ";")]
     run([arguments.cmake, "-S", source, "-B", build, "-G", arguments.generator,
-         f"-DCMAKE_PREFIX_PATH={';'.join(filter(None, prefixes))}", f"-DCMAKE_CXX_COMPILER={arguments.compiler}"], 120)
+         f"-DCMAKE_PREFIX_PATH={';'.join(filter(None, prefixes))}", f"-DCMAKE_CXX_COMPILER={arguments.compiler}", *settings],
+        120)
     run([arguments.cmake, "--build", build, "--parallel", "2"], 600)
     run_programs(build, prefix, lambda ranks: [arguments.mpiexec, "-n", str(ranks)])
 

@@ -2,8 +2,9 @@
 """The structure of the sources: which room may include which, what is public, and what files are called.
 
 The rooms of packages/comm stand in its CMakeLists.txt from the ground up. A file includes files of its own room and of
-rooms before it. X/impl belongs to room X, and other rooms leave its headers alone. The program has the room support,
-above it problem, and above that one room a subcommand.
+rooms before it. X/impl belongs to room X, and other rooms leave its headers alone. The library core is the files of
+core_rooms without files_with_kokkos; it includes nothing of Kokkos or Trilinos. The program has the room support, above
+it problem, and above that one room a subcommand.
 """
 import re
 import tempfile
@@ -17,6 +18,11 @@ SHARED_IMPL = {
     ("tpetra", "Komvos_GatherKernels.hpp"): "imports and exports pack and unpack with the kernels of the exchange",
 }
 PROGRAM_ROOMS = ("support", "problem")  # from the ground up; a subcommand each above them
+# What core may include besides its own files: C++, the system, MPI, hwloc, and JSON.
+CORE_LIBRARIES = re.compile(r"[a-z_]+|(mpi|hwloc|sched|unistd)\.h|nlohmann/json\.hpp")
+LIBRARIES = ("core", "comm")
+INSTALLED_LISTS = [f"${{Komvos_{headers}_HEADERS}}" for headers in
+                   ("core_PUBLIC", "comm_PUBLIC", "comm_DEFINITION", "comm_IMPLEMENTATION")]
 FILE_NAME = re.compile(r"Komvos_([A-Z][a-z0-9]*)+(\.cpp|\.hpp|_def\.hpp)")
 
 
@@ -33,17 +39,32 @@ def includes(path):
     return re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
 
 
+def library_includes(path):
+    return re.findall(r"^\s*#\s*include\s+<([^>]+)>", path.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def library_sources(cmake, name):
+    return re.search(rf"^komvos_add_package_library\({name}\s([^)]*)\)", cmake, re.MULTILINE)[1].split()[1:]
+
+
 class Package:
     """packages/comm, or something like it."""
 
     def __init__(self, folder):
         self.cmake = (folder / "CMakeLists.txt").read_text(encoding="utf-8")
         self.src = folder / "src"
-        self.rooms = list(dict.fromkeys(room.partition("/")[0] for room in cmake_list(self.cmake, "rooms")))
-        self.public = cmake_list(self.cmake, "Komvos_comm_PUBLIC_HEADERS")
+        folders = {library: cmake_list(self.cmake, f"{library}_rooms") for library in LIBRARIES}
+        self.core_rooms = {room.partition("/")[0] for room in folders["core"]}
+        self.rooms = list(dict.fromkeys(room.partition("/")[0] for rooms in folders.values() for room in rooms))
+        self.with_kokkos = set(cmake_list(self.cmake, "files_with_kokkos"))
+        self.public_of = {library: cmake_list(self.cmake, f"Komvos_{library}_PUBLIC_HEADERS") for library in LIBRARIES}
+        self.public = [header for headers in self.public_of.values() for header in headers]
         self.definitions = cmake_list(self.cmake, "Komvos_comm_DEFINITION_HEADERS")
         self.implementation = cmake_list(self.cmake, "Komvos_comm_IMPLEMENTATION_HEADERS")
         self.files = {path.name: path.relative_to(self.src) for path in sources(self.src)}
+
+    def is_core(self, file):
+        return file.parts[0] in self.core_rooms and file.as_posix() not in self.with_kokkos
 
     def includes(self):
         """(including file, included one), both as paths from src; None where there is no such file."""
@@ -65,6 +86,40 @@ def faults_of_rooms(package, shared_impl):
             yield f"{file} includes {included}, which is above it"
         if "impl" in included.parts and room != below and (room, included.name) not in shared_impl:
             yield f"{file} includes {included}, which belongs to room {below} alone"
+
+
+def faults_of_core(package):
+    """Where core and the rest are not kept apart: in what files include, and in which library and list they stand."""
+    for file in filter(package.is_core, package.files.values()):
+        for name in library_includes(package.src / file):
+            if not CORE_LIBRARIES.fullmatch(name):
+                yield f"{file} is core's and includes <{name}>"
+        for name in includes(package.src / file):
+            if name in package.files and not package.is_core(package.files[name]):
+                yield f"{file} is core's and includes {package.files[name]}, which is not"
+    for library in LIBRARIES:
+        for name in library_sources(package.cmake, library) + package.public_of[library]:
+            if package.is_core(Path(name).relative_to("src")) != (library == "core"):
+                yield f"{name} stands in {library}"
+    for name in package.with_kokkos:
+        if not needs_kokkos(package, package.files.get(Path(name).name)):
+            yield f"{name} is listed as a file with Kokkos, and does not need it"
+
+
+def needs_kokkos(package, file):
+    """Whether a file, or the other half of it (.hpp, .cpp), includes Kokkos or Trilinos, itself or by another file."""
+    waiting, seen = [file], set()
+    while waiting:
+        file = waiting.pop()
+        if file is None or file in seen:
+            continue
+        seen.add(file)
+        if any(not CORE_LIBRARIES.fullmatch(name) for name in library_includes(package.src / file)):
+            return True
+        waiting += [package.files.get(name) for name in includes(package.src / file)]
+        if len(seen) == 1:
+            waiting += [package.files.get(file.stem + half) for half in (".hpp", ".cpp")]
+    return False
 
 
 def faults_of_permissions(package, shared_impl):
@@ -92,7 +147,7 @@ def faults_of_public_headers(package):
             if name not in public:
                 yield f"{header} is public and includes {name}, which is not"
     for what in re.findall(r"^install\(((?:FILES|DIRECTORY)[^)]*?)\s+DESTINATION", package.cmake, re.MULTILINE):
-        if what not in (f"FILES ${{Komvos_comm_{kind}_HEADERS}}" for kind in ("PUBLIC", "DEFINITION", "IMPLEMENTATION")):
+        if what.removeprefix("FILES ") not in INSTALLED_LISTS:
             yield f"CMakeLists.txt installs {what}, which is not in the list of public headers"
 
 
@@ -138,6 +193,12 @@ class TheTree(unittest.TestCase):
         self.assertGreater(len(list(self.package.includes())), 100)
         self.check(faults_of_rooms(self.package, SHARED_IMPL))
 
+    def test_core_knows_neither_kokkos_nor_trilinos(self):
+        core = [file for file in self.package.files.values() if self.package.is_core(file)]
+        self.assertGreater(len(core), 70)
+        self.assertIn(Path("exchange/impl/Komvos_MessageEngine.cpp"), core)
+        self.check(faults_of_core(self.package))
+
     def test_every_exception_is_needed(self):
         self.check(faults_of_permissions(self.package, SHARED_IMPL))
 
@@ -164,10 +225,16 @@ class TheTree(unittest.TestCase):
 class TheChecker(unittest.TestCase):
     """The checker finds each kind of fault in a small tree."""
 
-    CMAKE = ("set(rooms low high high/impl)\nset(Komvos_comm_PUBLIC_HEADERS\n  src/low/Komvos_A.hpp\n"
-             "  src/high/Komvos_B.hpp)\ninstall(FILES ${Komvos_comm_PUBLIC_HEADERS} DESTINATION include)\n")
-    FILES = {"CMakeLists.txt": CMAKE, "src/low/Komvos_A.hpp": "", "src/high/Komvos_B.hpp": '#include "Komvos_A.hpp"\n',
-             "src/high/Komvos_B.cpp": '#include "Komvos_C.hpp"\n', "src/high/impl/Komvos_C.hpp": '#include <vector>\n'}
+    CMAKE = ("set(core_rooms low)\nset(comm_rooms high high/impl)\nset(files_with_kokkos low/Komvos_K.hpp)\n"
+             'komvos_add_package_library(core "${core_rooms}"\n  src/low/Komvos_A.cpp)\n'
+             'komvos_add_package_library(comm "${comm_rooms}"\n  src/high/Komvos_B.cpp)\n'
+             "set(Komvos_core_PUBLIC_HEADERS\n  src/low/Komvos_A.hpp)\n"
+             "set(Komvos_comm_PUBLIC_HEADERS\n  src/low/Komvos_K.hpp\n  src/high/Komvos_B.hpp)\n"
+             "install(FILES ${Komvos_comm_PUBLIC_HEADERS} DESTINATION include)\n")
+    FILES = {"CMakeLists.txt": CMAKE, "src/low/Komvos_A.hpp": "#include <mpi.h>\n",
+             "src/low/Komvos_A.cpp": '#include "Komvos_A.hpp"\n', "src/low/Komvos_K.hpp": "#include <Kokkos_Core.hpp>\n",
+             "src/high/Komvos_B.hpp": '#include "Komvos_A.hpp"\n', "src/high/Komvos_B.cpp": '#include "Komvos_C.hpp"\n',
+             "src/high/impl/Komvos_C.hpp": '#include <vector>\n'}
 
     def package(self, files, base):
         folder = tempfile.TemporaryDirectory()
@@ -180,7 +247,7 @@ class TheChecker(unittest.TestCase):
 
     def faults(self, files, shared_impl=()):
         package = Package(self.package(files, self.FILES))
-        return [*faults_of_rooms(package, shared_impl), *faults_of_permissions(package, shared_impl),
+        return [*faults_of_rooms(package, shared_impl), *faults_of_core(package), *faults_of_permissions(package, shared_impl),
                 *faults_of_names(package), *faults_of_public_headers(package), *faults_of_definitions(package)]
 
     def test_a_sound_tree_has_no_faults(self):
@@ -198,6 +265,15 @@ class TheChecker(unittest.TestCase):
              "Komvos_A.hpp is public and includes Komvos_D.hpp, which is not"),
             ({"CMakeLists.txt": self.CMAKE.replace("high/Komvos_B", "high/impl/Komvos_C")},
              "high/impl/Komvos_C.hpp is public and lies in an impl folder"),
+            ({"src/low/Komvos_D.hpp": "#include <Tpetra_Map.hpp>\n"},
+             "low/Komvos_D.hpp is core's and includes <Tpetra_Map.hpp>"),
+            ({"src/low/Komvos_A.cpp": '#include "Komvos_K.hpp"\n'},
+             "low/Komvos_A.cpp is core's and includes low/Komvos_K.hpp, which is not"),
+            ({"CMakeLists.txt": self.CMAKE.replace("src/high/Komvos_B.cpp", "src/low/Komvos_A.cpp")},
+             "src/low/Komvos_A.cpp stands in comm"),
+            ({"CMakeLists.txt": self.CMAKE.replace("src/low/Komvos_A.hpp", "src/low/Komvos_K.hpp")},
+             "src/low/Komvos_K.hpp stands in core"),
+            ({"src/low/Komvos_K.hpp": "#include <vector>\n"}, "low/Komvos_K.hpp is listed as a file with Kokkos"),
             ({"CMakeLists.txt": self.CMAKE + "install(DIRECTORY src/ DESTINATION include)\n"},
              "installs DIRECTORY src/"),
             ({"src/high/Komvos_B_def.hpp": ""}, "Komvos_B_def.hpp should be in the list of definition headers"),
@@ -210,7 +286,7 @@ class TheChecker(unittest.TestCase):
                 self.assertIn(fault, "\n".join(self.faults(files)))
 
     def test_a_private_header_is_for_its_own_room_unless_that_is_allowed(self):
-        files = {"CMakeLists.txt": self.CMAKE.replace("high/impl)", "high/impl top)"),
+        files = {"CMakeLists.txt": self.CMAKE.replace("high/impl)", "high/impl top)", 1),
                  "src/top/Komvos_D.cpp": '#include "Komvos_C.hpp"\n'}
         self.assertEqual(self.faults(files),
                          ["top/Komvos_D.cpp includes high/impl/Komvos_C.hpp, which belongs to room high alone"])

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
-#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_ExchangePlan.hpp"
 #include "Komvos_Schedule.hpp"
 #include "Komvos_SetupTransport.hpp"
 #include "Komvos_ThreeStepRoute.hpp"

@@ -1,0 +1,48 @@
+// Memory that the ranks of a node share: where its blocks lie, and that all ranks see the same.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "Komvos_DetectedTopology.hpp"
+#include "Komvos_NodeMemory.hpp"
+#include "Komvos_NodeTopology.hpp"
+#include "Komvos_PrivateComm.hpp"
+
+namespace {
+
+/// Signals of a message stand on lines of their own, for the sender as for the receiver.
+TEST(NodeMemory, BlocksStartOnCacheLinesInTheEyesOfAllRanks) {
+  const auto comm = Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD);
+  Komvos::Impl::NodeMemory memory(comm->get());
+  int others = 0;
+  for (const std::size_t bytes : {1, 64, 100, 3 << 18}) {  // the last one does not fit into the first window
+    const Komvos::Impl::NodeMemory::Block block = memory.allocate(bytes);
+    ASSERT_NE(nullptr, block.data);
+    EXPECT_GE(block.bytes, bytes);
+    block.data[0] = static_cast<char>(1 + comm->rank());
+    block.data[bytes - 1] = static_cast<char>(1 + comm->rank());
+    memory.sync(block.place.window);
+    std::array<std::int64_t, 2> mine{block.place.window, block.place.offset};
+    std::vector<std::int64_t> all(2 * comm->size());
+    MPI_Allgather(mine.data(), 2, MPI_INT64_T, all.data(), 2, MPI_INT64_T, comm->get());
+    memory.sync(block.place.window);
+    for (int rank = 0; rank < comm->size(); ++rank) {
+      const int peer = memory.nodeRank(rank);
+      if (peer >= 0) {
+        const char* const seen = memory.at(peer, {all[2 * rank], all[2 * rank + 1]});
+        EXPECT_EQ(0u, reinterpret_cast<std::uintptr_t>(seen) % 64) << bytes << " bytes of rank " << rank;
+        EXPECT_EQ(1 + rank, seen[0]);
+        EXPECT_EQ(1 + rank, seen[bytes - 1]);
+        others += rank != comm->rank() ? 1 : 0;
+      }
+    }
+    MPI_Barrier(comm->get());
+  }
+  const auto nodes = Komvos::Impl::detectedTopology(*comm);
+  EXPECT_EQ(4 * (nodes->numRanksOn(nodes->nodeOf(comm->rank())) - 1), others);
+}
+
+}  // namespace

@@ -1,0 +1,131 @@
+// planHalo: what it reports, and that bad input fails everywhere alike.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_NodeTopology.hpp"
+#include "Komvos_SetupTransport.hpp"
+#include "Komvos_Traffic.hpp"
+#include "support/mistakes.hpp"
+#include "support/mpi_support.hpp"
+#include "support/test_patterns.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Komvos::ExchangeOptions;
+using Komvos::InMemorySetupTransport;
+using Komvos::Pairing;
+using Komvos::RouteChoice;
+
+/// Candidates between which there was a choice.
+long allowed(const Komvos::HaloReport& report) {
+  return std::count_if(report.candidates.begin(), report.candidates.end(),
+                       [](const Komvos::HaloCandidate& one) { return one.rejectionReason != "not asked for"; });
+}
+
+TEST(HaloPlanner, ReportsTheTrafficOfBothRoutes) {
+  const int rank = worldRank();
+  const int size = worldSize();
+  for (const NamedTopology& where : topologiesFor(size)) {
+    const NamedPatterns what = patternsFor(size, 7).at(1);
+    InMemorySetupTransport transport(size);
+    const auto standard = Komvos::makeRoute(RouteChoice::standard, where.topology, Pairing::byVolume);
+    const auto expected = trafficOf(buildPlans(transport, where.topology, *standard, what.patterns));
+    ExchangeOptions options;
+    options.topology = std::make_shared<const NodeTopology>(where.topology);
+    options.intraNode = Komvos::IntraNode::messages;
+    for (const RouteChoice& choice : {RouteChoice::standard, RouteChoice::threeStep, RouteChoice::automatic}) {
+      options.route = choice;
+      const auto halo = Komvos::planHalo(MPI_COMM_WORLD, what.patterns[rank], options);
+      EXPECT_EQ(expected.total.interNodeValues, halo.report.standard.total.interNodeValues);
+      EXPECT_EQ(expected.max.neighbours, halo.report.standard.max.neighbours);
+      EXPECT_EQ(halo.plan->route, halo.report.route);
+      EXPECT_EQ(what.patterns[rank].numTarget, halo.plan->numTarget);
+      const auto chosen = Komvos::reduceTraffic(MPI_COMM_WORLD, trafficOf(*halo.plan));
+      EXPECT_EQ(chosen.total.interNodeMessages, halo.report.chosen.total.interNodeMessages);
+      EXPECT_EQ(chosen.max.onNodeValues, halo.report.chosen.max.onNodeValues);
+      const bool measured = choice == RouteChoice::automatic && allowed(halo.report) > 1;
+      EXPECT_EQ(measured, halo.report.standardSeconds > 0) << where.name;
+      EXPECT_EQ(measured, halo.report.chosenSeconds > 0) << where.name;
+      if (choice != RouteChoice::automatic) {
+        EXPECT_EQ(choice == RouteChoice::standard ? "standard" : "three-step", halo.report.route);
+      }
+    }
+  }
+}
+
+TEST(HaloPlannerErrors, AMistakeOfOneRankIsTheSameErrorOnAllRanks) {
+  const int rank = worldRank();
+  const int size = worldSize();
+  if (size == 1) {
+    GTEST_SKIP() << "one rank has nobody to disagree with";
+  }
+  const Needs halo = allToAll(size, 2);
+  const auto patterns = KomvosTest::patternsFromNeeds(halo.owner, halo.needs);
+  for (const Mistake& mistake : mistakes()) {
+    for (const int guilty : {0, size - 1}) {
+      for (const int ppn : {1, 3}) {
+        Pattern mine = patterns[rank];
+        NodeTopology topology = NodeTopology::uniform(size, ppn);
+        if (rank == guilty) {
+          mistake.make(mine, topology);
+        }
+        const std::string where =
+            mistake.name + ", rank " + std::to_string(guilty) + ", " + std::to_string(ppn) + " per node";
+        for (const RouteChoice& choice : {RouteChoice::standard, RouteChoice::threeStep}) {
+          ExchangeOptions options;
+          options.route = choice;
+          options.topology = std::make_shared<const NodeTopology>(topology);
+          const std::string planned = commonError(where, [&] { Komvos::planHalo(MPI_COMM_WORLD, mine, options); });
+          EXPECT_NE(std::string::npos, planned.find(mistake.words)) << where << ": " << planned;
+        }
+      }
+    }
+  }
+}
+
+TEST(HaloPlannerErrors, OptionsThatDifferBetweenRanksAreRefused) {
+  const int rank = worldRank();
+  const int size = worldSize();
+  if (size == 1) {
+    GTEST_SKIP() << "one rank has nobody to disagree with";
+  }
+  const Needs halo = allToAll(size, 2);
+  const Pattern mine = KomvosTest::patternsFromNeeds(halo.owner, halo.needs)[rank];
+  const auto planned = [&](const char* option, RouteChoice route, Pairing pairing, int ppn) {
+    ExchangeOptions options;
+    options.route = route;
+    options.pairing = pairing;
+    options.topology = std::make_shared<const NodeTopology>(NodeTopology::uniform(size, ppn));
+    const std::string error = commonError(option, [&] { Komvos::planHalo(MPI_COMM_WORLD, mine, options); });
+    EXPECT_NE(std::string::npos, error.find(std::string("the ") + option)) << error;
+  };
+  const bool odd = rank == size - 1;
+  planned("route", odd ? RouteChoice::standard : RouteChoice::threeStep, Pairing::byVolume, 2);
+  planned("pairing", RouteChoice::threeStep, odd ? Pairing::majority : Pairing::byVolume, 2);
+  planned("topology", RouteChoice::threeStep, Pairing::byVolume, odd ? 1 : 2);
+}
+
+TEST(HaloPlannerErrors, ATopologyOnSomeRanksOnlyIsRefused) {
+  const int rank = worldRank();
+  const int size = worldSize();
+  if (size == 1) {
+    GTEST_SKIP() << "one rank has nobody to disagree with";
+  }
+  const Needs halo = allToAll(size, 1);
+  const auto patterns = KomvosTest::patternsFromNeeds(halo.owner, halo.needs);
+  ExchangeOptions options;
+  if (rank == size - 1) {
+    options.topology = std::make_shared<const NodeTopology>(NodeTopology::uniform(size, 1));
+  }
+  const std::string text = commonError("topology", [&] { Komvos::planHalo(MPI_COMM_WORLD, patterns[rank], options); });
+  EXPECT_EQ("a topology is given on some ranks only", text);
+}
+
+}  // namespace
