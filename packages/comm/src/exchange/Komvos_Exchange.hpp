@@ -70,6 +70,12 @@ class Exchange {
   using const_view = Kokkos::View<const Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   using view = Kokkos::View<Scalar**, Kokkos::LayoutLeft, Device, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
+  /// A vector with interleaved columns: entry i, column j is data[i * columns + j].
+  struct Interleaved {
+    Scalar* data;
+    std::size_t rows, columns;
+  };
+
   /// Allocates for `maxColumns` columns; more are allocated when they are first used, and then go by messages.
   /// \param comm the communicator the plan was built on
   /// \param mpiIsGpuAware whether MPI may be given device pointers, the same on all ranks, as in PlannedHalo
@@ -95,6 +101,8 @@ class Exchange {
   /// requests.
   /// \param ghosts as given to end(); not to be touched until then
   void begin(const execution_space& space, const const_view& owned, const view& ghosts);
+  /// The same for ghosts with interleaved columns: there, any number of columns can arrive in place.
+  void begin(const execution_space& space, const const_view& owned, const Interleaved& ghosts);
 
   /// Lets messages travel on; call it now and then between begin and end, for MPI seldom moves long messages by itself.
   /// \return true once all values have arrived; those of others may still be on their way
@@ -106,6 +114,8 @@ class Exchange {
   /// \throws PlanMismatch if `ghosts` has another shape, or is not what begin() was given to fill; the exchange is then
   /// completed and over, so that ranks whose values travel through this one do not wait
   [[nodiscard]] bool finishOnNode(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);
+  [[nodiscard]] bool finishOnNode(const execution_space& space, const Interleaved& ghosts,
+                                  Combine combine = Combine::insert);
 
   /// Waits for the rest and writes it.
   /// \param ghosts [plan.numTarget x k]; ready on `space`, not yet on the host. Entries that the plan does not fill
@@ -114,6 +124,7 @@ class Exchange {
   /// \throws PlanMismatch if `ghosts` has another shape, is not what begin() was given to fill, or values from another
   ///         rank did not arrive, or in another number; the exchange is over then. Error if none was begun.
   void end(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);
+  void end(const execution_space& space, const Interleaved& ghosts, Combine combine = Combine::insert);
 
   /// begin and end. \note Collective, and throws, as these.
   void forward(const execution_space& space, const const_view& owned, const view& ghosts,

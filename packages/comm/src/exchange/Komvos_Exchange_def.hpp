@@ -127,6 +127,19 @@ struct Exchange<Scalar, Device>::State {
     return bytes;
   }
 
+  /// A vector to be filled.
+  struct Target {
+    Scalar* data = nullptr;
+    std::size_t rows = 0, columns = 0;
+    std::size_t stride = 0;  // between columns, if they are not interleaved
+    bool interleaved = false;
+    Target() = default;
+    Target(const view& vector)
+        : data(vector.data()), rows(vector.extent(0)), columns(vector.extent(1)), stride(vector.stride(1)) {}
+    Target(const Interleaved& vector)
+        : data(vector.data), rows(vector.rows), columns(vector.columns), interleaved(true) {}
+  };
+
   // The exchange in flight:
   DirectionState& current() { return *directions[index(*inFlight)]; }
   auto& sendBuffer() { return buffers.toSend(*inFlight, columns); }
@@ -134,22 +147,23 @@ struct Exchange<Scalar, Device>::State {
 
   void requireIdle() const;
   void requireInFlight(const char* caller, Direction expected) const;
-  void requireShape(const char* caller, const view& vector, int length) const;
-  void requireSameVector(const char* caller, const view& vector, bool add) const;
+  void requireShape(const char* caller, const Target& vector, int length) const;
+  void requireSameVector(const char* caller, const Target& vector, bool add) const;
 
-  void begin(const execution_space& space, Direction direction, const const_view& vector, const view& toFill);
+  void begin(const execution_space& space, Direction direction, const const_view& vector, const Target& toFill);
+  void beginForward(const execution_space& space, const const_view& owned, const Target& ghosts);
   void bindBuffers(Direction direction, int numColumns, Scalar* toFill);
-  void poisonWhatArrives(const execution_space& space, const view& toFill);
+  void poisonWhatArrives(const execution_space& space, const Target& toFill);
   void packAndSend(const execution_space& space, const const_view& vector);
   template <class Work>
   void packOrGiveUp(const Work& pack);
   void copyToHost(const execution_space& space);
   void startRelays(const execution_space& space);
   bool progress();
-  bool finishOnNode(const execution_space& space, const view& ghosts, bool add);
-  void end(const execution_space& space, Direction direction, const view& vector, bool add);
+  bool finishOnNode(const execution_space& space, const Target& ghosts, bool add);
+  void end(const execution_space& space, Direction direction, const Target& vector, bool add);
   void complete(const execution_space& space);
-  void unpack(const execution_space& space, const Impl::DeviceGatherList<MemorySpace>& list, const view& vector,
+  void unpack(const execution_space& space, const Impl::DeviceGatherList<MemorySpace>& list, const Target& vector,
               bool add);
   void finishInFlight();
   void abandon(Direction direction);
@@ -194,18 +208,18 @@ void Exchange<Scalar, Device>::State::requireInFlight(const char* caller, Direct
 }
 
 template <class Scalar, class Device>
-void Exchange<Scalar, Device>::State::requireShape(const char* caller, const view& vector, int length) const {
-  if (static_cast<int>(vector.extent(0)) != length || static_cast<int>(vector.extent(1)) != columns) {
+void Exchange<Scalar, Device>::State::requireShape(const char* caller, const Target& vector, int length) const {
+  if (static_cast<int>(vector.rows) != length || static_cast<int>(vector.columns) != columns) {
     throw PlanMismatch(std::string("Exchange::") + caller + ": the vector is " +
-                       Impl::rowsByColumns(vector.extent(0), vector.extent(1)) + ", this exchange needs " +
+                       Impl::rowsByColumns(vector.rows, vector.columns) + ", this exchange needs " +
                        Impl::rowsByColumns(length, columns) + " (rank " + std::to_string(plan->rank) + ")");
   }
 }
 
 /// Values that have arrived in place must have arrived in this vector.
 template <class Scalar, class Device>
-void Exchange<Scalar, Device>::State::requireSameVector(const char* caller, const view& vector, bool add) const {
-  if (inPlace && (vector.data() != inPlace || add)) {
+void Exchange<Scalar, Device>::State::requireSameVector(const char* caller, const Target& vector, bool add) const {
+  if (inPlace && (vector.data != inPlace || add || (columns > 1 && !vector.interleaved))) {
     throw PlanMismatch(std::string("Exchange::") + caller +
                        ": begin() was given another vector to fill, or Combine is not insert (rank " +
                        std::to_string(plan->rank) + ")");
@@ -215,7 +229,7 @@ void Exchange<Scalar, Device>::State::requireSameVector(const char* caller, cons
 /// \param toFill where messages may arrive in place; without data: not known yet
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::begin(const execution_space& space, Direction direction, const const_view& vector,
-                                            const view& toFill) {
+                                            const Target& toFill) {
   requireIdle();
   const int length = direction == Direction::forward ? plan->numOwned : plan->numTarget;
   if (static_cast<int>(vector.extent(0)) != length || vector.extent(1) == 0) {
@@ -224,9 +238,11 @@ void Exchange<Scalar, Device>::State::begin(const execution_space& space, Direct
                        ", the plan expects " + std::to_string(length) + " rows and at least one column (rank " +
                        std::to_string(plan->rank) + ")");
   }
-  const bool canArriveInPlace = !staged && vector.extent(1) == 1;
+  // Values that are too wide for shared memory go by MPI, which cannot scatter them.
+  const bool scattersAll = !shared || static_cast<int>(vector.extent(1)) <= shared->columns();
+  const bool canArriveInPlace = !staged && scattersAll && (vector.extent(1) == 1 || toFill.interleaved);
   try {
-    bindBuffers(direction, static_cast<int>(vector.extent(1)), canArriveInPlace ? toFill.data() : nullptr);
+    bindBuffers(direction, static_cast<int>(vector.extent(1)), canArriveInPlace ? toFill.data : nullptr);
     Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
     if (poisons) {
       poisonWhatArrives(space, toFill);
@@ -261,7 +277,7 @@ void Exchange<Scalar, Device>::State::bindBuffers(Direction direction, int numCo
 /// What a staged exchange fills: the receive buffer on the device, then `toFill`, both in end(). The one on the host is
 /// spared where it is shared memory, which other ranks may still read.
 template <class Scalar, class Device>
-void Exchange<Scalar, Device>::State::poisonWhatArrives(const execution_space& space, const view& toFill) {
+void Exchange<Scalar, Device>::State::poisonWhatArrives(const execution_space& space, const Target& toFill) {
   DirectionState& state = current();
   const int length = state.schedule.receiveLength;
   Impl::poisonBuffer(space, BufferAccess{receiveBuffer().device.data(), columns}, length);
@@ -269,10 +285,14 @@ void Exchange<Scalar, Device>::State::poisonWhatArrives(const execution_space& s
     Impl::poisonBuffer(Impl::defaultSpace<Kokkos::DefaultHostExecutionSpace>(),
                        BufferAccess{receiveBuffer().host.data(), columns}, length);
   }
-  if (toFill.data() != nullptr) {
-    const Impl::VectorAccess<Scalar> target{toFill.data(), toFill.stride(1)};
-    Impl::poisonTargets(space, state.unpackAll.onNode, target, columns);
-    Impl::poisonTargets(space, state.unpackAll.rest, target, columns);
+  const auto poison = [&](const auto& target) {
+    Impl::poisonTargets<Scalar>(space, state.unpackAll.onNode, target, columns);
+    Impl::poisonTargets<Scalar>(space, state.unpackAll.rest, target, columns);
+  };
+  if (toFill.data != nullptr && toFill.interleaved) {
+    poison(BufferAccess{toFill.data, columns});
+  } else if (toFill.data != nullptr) {
+    poison(Impl::VectorAccess<Scalar>{toFill.data, toFill.stride});
   }
 }
 
@@ -358,7 +378,7 @@ bool Exchange<Scalar, Device>::State::progress() {
 }
 
 template <class Scalar, class Device>
-bool Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space, const view& ghosts, bool add) {
+bool Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space, const Target& ghosts, bool add) {
   requireInFlight("finishOnNode", Direction::forward);
   try {
     requireShape("finishOnNode", ghosts, plan->numTarget);
@@ -382,7 +402,7 @@ bool Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space,
 }
 
 template <class Scalar, class Device>
-void Exchange<Scalar, Device>::State::end(const execution_space& space, Direction direction, const view& vector,
+void Exchange<Scalar, Device>::State::end(const execution_space& space, Direction direction, const Target& vector,
                                           bool add) {
   requireInFlight("end", direction);
   const EndsExchange afterwards{*this};
@@ -420,11 +440,16 @@ void Exchange<Scalar, Device>::State::complete(const execution_space& space) {
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::unpack(const execution_space& space,
-                                             const Impl::DeviceGatherList<MemorySpace>& list, const view& vector,
+                                             const Impl::DeviceGatherList<MemorySpace>& list, const Target& vector,
                                              bool add) {
-  Impl::gather<Scalar>(space, Impl::unpackLabel, list, 0, list.rows,
-                       Impl::VectorAccess<Scalar>{vector.data(), vector.stride(1)},
-                       BufferAccess{receiveBuffer().device.data(), columns}, columns, add);
+  const BufferAccess source{receiveBuffer().device.data(), columns};
+  if (vector.interleaved) {
+    Impl::gather<Scalar>(space, Impl::unpackLabel, list, 0, list.rows, BufferAccess{vector.data, columns}, source,
+                         columns, add);
+  } else {
+    Impl::gather<Scalar>(space, Impl::unpackLabel, list, 0, list.rows,
+                         Impl::VectorAccess<Scalar>{vector.data, vector.stride}, source, columns, add);
+  }
 }
 
 /// Nobody wants the values that still arrive, but messages need their buffers, and values of others travel on here.
@@ -462,22 +487,33 @@ Exchange<Scalar, Device>::Exchange(Exchange&&) noexcept = default;
 template <class Scalar, class Device>
 Exchange<Scalar, Device>& Exchange<Scalar, Device>::operator=(Exchange&&) noexcept = default;
 
+/// \param ghosts where messages may arrive in place
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::beginForward(const execution_space& space, const const_view& owned,
+                                                   const Target& ghosts) {
+  if (static_cast<int>(ghosts.rows) != plan->numTarget || ghosts.columns != owned.extent(1)) {
+    requireIdle();
+    abandon(Direction::forward);
+    throw PlanMismatch("Exchange::begin: the vector to fill is " + Impl::rowsByColumns(ghosts.rows, ghosts.columns) +
+                       ", it must be " + Impl::rowsByColumns(plan->numTarget, owned.extent(1)) + " (rank " +
+                       std::to_string(plan->rank) + ")");
+  }
+  begin(space, Direction::forward, owned, ghosts);
+}
+
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned) {
-  state_->begin(space, Impl::Direction::forward, owned, view());
+  state_->begin(space, Impl::Direction::forward, owned, {});
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned, const view& ghosts) {
-  if (static_cast<int>(ghosts.extent(0)) != state_->plan->numTarget || ghosts.extent(1) != owned.extent(1)) {
-    state_->requireIdle();
-    state_->abandon(Impl::Direction::forward);
-    throw PlanMismatch("Exchange::begin: the vector to fill is " +
-                       Impl::rowsByColumns(ghosts.extent(0), ghosts.extent(1)) + ", it must be " +
-                       Impl::rowsByColumns(state_->plan->numTarget, owned.extent(1)) + " (rank " +
-                       std::to_string(state_->plan->rank) + ")");
-  }
-  state_->begin(space, Impl::Direction::forward, owned, ghosts);
+  state_->beginForward(space, owned, ghosts);
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned, const Interleaved& ghosts) {
+  state_->beginForward(space, owned, ghosts);
 }
 
 template <class Scalar, class Device>
@@ -488,6 +524,16 @@ bool Exchange<Scalar, Device>::progress() {
 template <class Scalar, class Device>
 bool Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const view& ghosts, Combine combine) {
   return state_->finishOnNode(space, ghosts, combine == Combine::add);
+}
+
+template <class Scalar, class Device>
+bool Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const Interleaved& ghosts, Combine combine) {
+  return state_->finishOnNode(space, ghosts, combine == Combine::add);
+}
+
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::end(const execution_space& space, const Interleaved& ghosts, Combine combine) {
+  state_->end(space, Impl::Direction::forward, ghosts, combine == Combine::add);
 }
 
 template <class Scalar, class Device>
@@ -504,7 +550,7 @@ void Exchange<Scalar, Device>::forward(const execution_space& space, const const
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::beginReverse(const execution_space& space, const const_view& ghosts) {
-  state_->begin(space, Impl::Direction::reverse, ghosts, view());
+  state_->begin(space, Impl::Direction::reverse, ghosts, {});
 }
 
 template <class Scalar, class Device>

@@ -47,11 +47,11 @@ void poisonBuffer(const ExecutionSpace& space, const BufferAccess<Scalar>& buffe
   runItems(space, poisonLabel, length, buffer.columns, Fill{buffer, {}, buffer.columns, Poison<Scalar>::value()});
 }
 
-/// The entries of a vector that `list` writes.
-template <class ExecutionSpace, class Scalar, class MemorySpace>
-void poisonTargets(const ExecutionSpace& space, const DeviceGatherList<MemorySpace>& list,
-                   const VectorAccess<Scalar>& vector, int columns) {
-  using Fill = FillRows<Scalar, VectorAccess<Scalar>, typename DeviceGatherList<MemorySpace>::index_view>;
+/// The entries of a vector that `list` writes. \param vector VectorAccess or BufferAccess
+template <class Scalar, class ExecutionSpace, class Vector, class MemorySpace>
+void poisonTargets(const ExecutionSpace& space, const DeviceGatherList<MemorySpace>& list, const Vector& vector,
+                   int columns) {
+  using Fill = FillRows<Scalar, Vector, typename DeviceGatherList<MemorySpace>::index_view>;
   runItems(space, poisonLabel, list.rows, columns, Fill{vector, list.to, columns, Poison<Scalar>::value()});
 }
 
