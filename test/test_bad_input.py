@@ -132,6 +132,7 @@ class BadInput(ProgramTest):
     def test_bad_environment(self):
         for name, value, word in (("KOMVOS_ROUT", "auto", "KOMVOS_ROUT "), ("KOMVOS_ROUTE", "fast", "fast"),
                                   ("KOMVOS_RANKS_PER_NODE", "x", "x"), ("KOMVOS_GPU_AWARE_MPI", "perhaps", "perhaps"),
+                                  ("KOMVOS_OVERLAP", "much", "'much' is not one of none, interior, by-node, auto"),
                                   ("KOMVOS_ON_NODE", "pigeons", "'pigeons' is not one of messages, shared-memory, auto"),
                                   ("KOMVOS_MACHINE", "none", "none"),
                                   ("KOMVOS_TUNING_CACHE", "/none", "/none")):

@@ -45,6 +45,14 @@ const ExecutionSpace& defaultSpace() {
   return *space;
 }
 
+/// Whether kernels of this execution space run on the host. Where its memory is, is another question: the host may
+/// read memory that only a device computes on (unified memory).
+template <class ExecutionSpace>
+constexpr bool runsOnHost() {
+  return Kokkos::SpaceAccessibility<ExecutionSpace, Kokkos::HostSpace>::accessible &&
+         std::is_same<typename ExecutionSpace::memory_space, Kokkos::HostSpace>::value;
+}
+
 /// Fences one execution space, with a label that says why (labels are new in Kokkos 3.5). Only tools see labels;
 /// without one, none is made, for a string allocates.
 template <class ExecutionSpace>

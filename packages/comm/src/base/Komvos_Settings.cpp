@@ -25,9 +25,13 @@ bool parseSwitch(const std::string& name, const std::string& value) {
 Settings readSettings() {
   Settings settings;
   const std::pair<const char*, std::optional<std::string>*> texts[] = {
-      {"KOMVOS_ROUTE", &settings.route},       {"KOMVOS_PAIRING", &settings.pairing},
-      {"KOMVOS_ON_NODE", &settings.intraNode}, {"KOMVOS_TUNING_CACHE", &settings.tuningCache},
-      {"KOMVOS_MACHINE", &settings.machine},   {"KOMVOS_RANKS_PER_NODE", &settings.ranksPerNode}};
+      {"KOMVOS_ROUTE", &settings.route},
+      {"KOMVOS_PAIRING", &settings.pairing},
+      {"KOMVOS_ON_NODE", &settings.intraNode},
+      {"KOMVOS_OVERLAP", &settings.overlap},
+      {"KOMVOS_MACHINE", &settings.machine},
+      {"KOMVOS_TUNING_CACHE", &settings.tuningCache},
+      {"KOMVOS_RANKS_PER_NODE", &settings.ranksPerNode}};
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
     const char* const equals = std::strchr(*variable, '=');
     if (std::strncmp(*variable, "KOMVOS_", 7) != 0 || equals == nullptr) {
@@ -46,8 +50,8 @@ Settings readSettings() {
     } else {
       throw BadInput(
           "environment variable " + name +
-          " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_TUNING_CACHE, KOMVOS_MACHINE, "
-          "KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI, KOMVOS_STAGED are");
+          " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_OVERLAP, KOMVOS_TUNING_CACHE, "
+          "KOMVOS_MACHINE, KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI, KOMVOS_STAGED are");
     }
   }
   return settings;

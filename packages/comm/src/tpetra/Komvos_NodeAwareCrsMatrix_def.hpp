@@ -4,27 +4,24 @@
 
 #include <Teuchos_CommHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
-#include <algorithm>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "Komvos_CrsRowKernels.hpp"
-#include "Komvos_DeviceList.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "Komvos_OverlappedProduct.hpp"
 #include "Komvos_ShapeError.hpp"
 
 // How this works. The constructor plans the halo between domain and column map (importer) and, where range and row map
-// differ, the one between them (exporter). It sorts the rows into three classes by the furthest value they need.
+// differ, the one between them (exporter).
 //
-// An apply has at most two exchanges. Not transposed: ghosts of X come forward along the importer, hidden behind the
-// product (applyRows): local rows, then those that need this node, then the rest, with messages moved on in between.
-// Then, if there is an exporter, sums of rows go back along it. Transposed, the roles change: X comes forward along the
-// exporter, Tpetra computes the product over the column map, and ghosts of Y go back along the importer. So each apply
-// is a forward exchange of one halo, then a reverse exchange of the other, and abandonApply() abandons both in this
-// order.
+// An apply has at most two exchanges. Not transposed: ghosts of X come forward along the importer, and meanwhile and
+// afterwards the rows are multiplied (OverlappedProduct). Then, if there is an exporter, sums of rows go back along it.
+// Transposed, the roles change: X comes forward along the exporter, Tpetra computes the product over the column map,
+// and ghosts of Y go back along the importer. So each apply is a forward exchange of one halo, then a reverse exchange
+// of the other, and abandonApply() abandons both in this order.
 //
 // Where the output is replicated (not distributed, as the product of a transposed tall matrix with few columns), each
 // rank computes its part of it, and an all-reduce sums the parts, as in Tpetra.
@@ -37,30 +34,6 @@
 namespace Komvos {
 
 namespace Impl {
-
-// Kokkos wants labels as strings; made once, since making them allocates.
-inline const std::string multiplyLabel = "Komvos::NodeAwareCrsMatrix::multiplyRows";
-inline const std::string copyOwnedLabel = "Komvos::NodeAwareCrsMatrix::copyOwned";
-inline const std::string permuteGhostsLabel = "Komvos::NodeAwareCrsMatrix::permute";
-
-/// An ascending list of rows on the host as intervals, short enough to be shared out among threads.
-template <class IntervalList, class RowList>
-IntervalList intervalsIn(const RowList& rows) {
-  const int longest = 64;
-  std::vector<RowInterval> intervals;
-  for (std::size_t i = 0; i < rows.extent(0); ++i) {
-    const bool continues = !intervals.empty() && intervals.back().first + intervals.back().count == rows(i);
-    if (continues && intervals.back().count < longest) {
-      ++intervals.back().count;
-    } else {
-      intervals.push_back({rows(i), 1});
-    }
-  }
-  const IntervalList list(Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::intervals", Kokkos::WithoutInitializing),
-                          intervals.size());
-  std::copy(intervals.begin(), intervals.end(), list.data());
-  return list;
-}
 
 /// A work vector over `map`, made anew only when map or width change.
 template <class MultiVector, class Map>
@@ -133,52 +106,14 @@ struct RemainingOfApply {
 
 template <class Scalar, class LO, class GO, class Node>
 struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
-  using RowClass = Impl::RowClass;
-  using execution_space = typename Node::device_type::execution_space;
-  using memory_space = typename Impl::BufferSpace<execution_space>::type;
-  using RowList = Kokkos::View<int*, memory_space>;
-  using IntervalList = Kokkos::View<Impl::RowInterval*, memory_space>;
-  using ClassList = Kokkos::View<RowClass*, memory_space>;
-  using Value = typename crs_matrix_type::impl_scalar_type;  // Kokkos::complex for std::complex
-  using exchange_type = Exchange<Value, typename Node::device_type>;
-  using const_view = typename exchange_type::const_view;
-  using view = typename exchange_type::view;
-  using local_matrix_type = typename crs_matrix_type::local_matrix_device_type;
-  using graph_type = typename local_matrix_type::StaticCrsGraphType;
-  using rows_type = Impl::LocalMatrix<Value, typename graph_type::size_type, LO>;
+  using product_type = Impl::OverlappedProduct<crs_matrix_type>;
 
-  graph_type graph;
   std::unique_ptr<halo_type> importer;
   std::unique_ptr<halo_type> exporter;
-  int numSame = 0;
-  int numGhosts = 0;
-  int numPermuted = 0;
-  RowList rowsOf[3];            // by index(RowClass)
-  IntervalList intervalsOf[3];  // the same rows as intervals, where the host computes
-  int progressRows = 0;         // on the host, messages get a chance to travel on after so many rows
-  /// Where rows with ghosts have many entries, owned values are copied beside the ghosts while messages travel: one
-  /// streamed copy costs less than asking for each entry which of two arrays it is in.
-  bool copiesOwned = false;
+  mutable std::optional<product_type> product;
 
-  // Work space, kept between applies: a column of [owned values if they are copied, ghosts] for each column of X.
-  mutable Kokkos::View<Value*, memory_space> columnValues;
+  // Work space, kept between applies.
   mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY, residualVector;
-
-  void classify(const local_matrix_type& matrix);
-  ClassList classifyGhosts() const;
-  void listRows(const ClassList& rowClassOf);
-  std::size_t entriesIn(RowClass rowClass) const;
-  int rowsBetweenProgress(std::size_t entries) const;
-
-  int numCopied() const { return copiesOwned ? numSame : 0; }
-  view columnView(int columns) const;
-  int piecesBetweenProgress(int numPieces, int numRows) const {
-    return static_cast<int>(std::max(1L, static_cast<long>(progressRows) * numPieces / numRows));
-  }
-  template <class Source>
-  void multiply(const rows_type& matrix, RowClass rowClass, const Source& x, const const_view& b, const view& y,
-                Value alpha, Value beta, exchange_type* running) const;
-  void copyOwnedValues(const execution_space& space, const const_view& x, const view& values, const view& ghosts) const;
 
   // Steps of apply; vectors have been checked and have constant stride. `A` is the matrix this state belongs to.
   void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
@@ -227,188 +162,18 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandon(const crs_matrix_t
   }
 }
 
-/// Ghosts that are permuted owned values count as on this node.
-template <class Scalar, class LO, class GO, class Node>
-auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classifyGhosts() const -> ClassList {
-  std::vector<RowClass> classes(numGhosts, RowClass::onNode);
-  if (importer) {
-    for (const ExchangePlan::Delivery& delivery : importer->plan().deliveries) {
-      classes[delivery.target] = delivery.onNode ? RowClass::onNode : RowClass::offNode;
-    }
-  }
-  return Impl::deviceList<memory_space>("Komvos::NodeAwareCrsMatrix::ghostClasses", classes);
-}
-
-template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::classify(const local_matrix_type& matrix) {
-  graph = matrix.graph;
-  const int numRows = matrix.numRows();
-  const ClassList rowClassOf("Komvos::NodeAwareCrsMatrix::rowClassOf", numRows);
-  using Classify =
-      Impl::ClassifyRows<ClassList, typename graph_type::row_map_type, typename graph_type::entries_type, ClassList>;
-  Kokkos::parallel_for("Komvos::NodeAwareCrsMatrix::classifyRows", Kokkos::RangePolicy<execution_space>(0, numRows),
-                       Classify{classifyGhosts(), graph.row_map, graph.entries, rowClassOf, numSame});
-  listRows(rowClassOf);
-  copiesOwned = entriesIn(RowClass::onNode) + entriesIn(RowClass::offNode) > static_cast<std::size_t>(numSame);
-  Impl::fence(Impl::defaultSpace<execution_space>(), "Komvos::NodeAwareCrsMatrix: row lists are complete");
-  progressRows = rowsBetweenProgress(matrix.nnz());
-}
-
-template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::listRows(const ClassList& rowClassOf) {
-  const Kokkos::RangePolicy<execution_space> allRows(0, rowClassOf.extent(0));
-  for (const RowClass c : Impl::rowClasses) {
-    int count = 0;
-    Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countRows", allRows, Impl::CountRows<ClassList>{rowClassOf, c},
-                            count);
-    const RowList rows(Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::rows", Kokkos::WithoutInitializing), count);
-    Kokkos::parallel_scan("Komvos::NodeAwareCrsMatrix::compactRows", allRows,
-                          Impl::CompactRows<ClassList, RowList>{rowClassOf, rows, c});
-    rowsOf[index(c)] = rows;
-    if constexpr (Impl::hostCanAccessBuffers<execution_space>()) {
-      Impl::fence(Impl::defaultSpace<execution_space>(), "Komvos::NodeAwareCrsMatrix: a row list is complete");
-      intervalsOf[index(c)] = Impl::intervalsIn<IntervalList>(rows);
-    }
-  }
-}
-
-template <class Scalar, class LO, class GO, class Node>
-std::size_t NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::entriesIn(RowClass rowClass) const {
-  const RowList& rows = rowsOf[index(rowClass)];
-  using Count = Impl::CountEntries<typename graph_type::row_map_type, RowList>;
-  std::size_t count = 0;
-  Kokkos::parallel_reduce("Komvos::NodeAwareCrsMatrix::countEntries",
-                          Kokkos::RangePolicy<execution_space>(0, rows.extent(0)), Count{graph.row_map, rows}, count);
-  return count;
-}
-
-/// Some tens of microseconds of work.
-template <class Scalar, class LO, class GO, class Node>
-int NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::rowsBetweenProgress(std::size_t entries) const {
-  const std::size_t numRows = std::max(1, static_cast<int>(graph.numRows()));
-  const std::size_t entriesBetween =
-      32768 * static_cast<std::size_t>(Impl::defaultSpace<execution_space>().concurrency());
-  const std::size_t rowsBetween = entriesBetween * numRows / std::max<std::size_t>(1, entries);
-  return static_cast<int>(std::min<std::size_t>(std::max<std::size_t>(64, rowsBetween), 1 << 30));
-}
-
-template <class Scalar, class LO, class GO, class Node>
-auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::columnView(int columns) const -> view {
-  const int length = numCopied() + numGhosts;
-  const std::size_t size = static_cast<std::size_t>(length) * columns;
-  if (columnValues.extent(0) < size) {
-    columnValues = Kokkos::View<Value*, memory_space>("Komvos::NodeAwareCrsMatrix::columnValues", size);
-  }
-  return view(columnValues.data(), length, columns);
-}
-
-/// y = beta b + alpha A x over the rows of one class. \param running an exchange to be moved on in between, or null
-template <class Scalar, class LO, class GO, class Node>
-template <class Source>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::multiply(const rows_type& matrix, Impl::RowClass rowClass,
-                                                               const Source& x, const const_view& b, const view& y,
-                                                               Value alpha, Value beta, exchange_type* running) const {
-  constexpr bool onHost = Impl::hostCanAccessBuffers<execution_space>();
-  const RowList& rowList = rowsOf[index(rowClass)];
-  const IntervalList& intervals = intervalsOf[index(rowClass)];
-  const int numRows = static_cast<int>(rowList.extent(0));
-  if (numRows == 0) {
-    return;
-  }
-  const bool allRows = static_cast<std::size_t>(numRows) == static_cast<std::size_t>(graph.numRows());
-  const RowList list = allRows ? RowList() : rowList;
-  // Pieces of rows: intervals on the host, single rows elsewhere.
-  const int numPieces = onHost ? static_cast<int>(intervals.extent(0)) : numRows;
-  const int columns = static_cast<int>(y.extent(1));
-  const int step = running != nullptr && onHost ? piecesBetweenProgress(numPieces, numRows) : numPieces;
-  const auto launch = [&](auto width, int first, int last, int firstColumn) {
-    using Rows = Impl::MultiplyRows<Value, rows_type, RowList, Source, decltype(width)::value>;
-    Rows rows{matrix, list, x, {b.data(), b.stride(1)}, {y.data(), y.stride(1)}, alpha, beta, first, firstColumn};
-    const Kokkos::RangePolicy<execution_space> policy(Impl::defaultSpace<execution_space>(), 0, last - first);
-    if constexpr (onHost) {
-      Kokkos::parallel_for(Impl::multiplyLabel, policy,
-                           Impl::MultiplyIntervals<Rows, IntervalList>{rows, intervals, first});
-    } else {
-      Kokkos::parallel_for(Impl::multiplyLabel, policy, rows);
-    }
-  };
-  for (int first = 0; first < numPieces; first += step) {
-    const int last = std::min(numPieces, first + step);
-    int column = 0;
-    for (; column + 4 <= columns; column += 4) {
-      launch(std::integral_constant<int, 4>(), first, last, column);
-    }
-    for (; column < columns; ++column) {
-      launch(std::integral_constant<int, 1>(), first, last, column);
-    }
-    if (running != nullptr) {
-      running->progress();
-    }
-  }
-}
-
-/// What stays on this rank: owned values beside the ghosts, if they are copied, and the permuted ones among them.
-template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::copyOwnedValues(const execution_space& space, const const_view& x,
-                                                                      const view& values, const view& ghosts) const {
-  using Copy = Impl::CopyRows<Value, typename halo_type::index_view>;
-  const Impl::VectorAccess<const Value> xAt{x.data(), x.stride(1)};
-  const int columns = static_cast<int>(x.extent(1));
-  if (copiesOwned) {
-    Kokkos::parallel_for(Impl::copyOwnedLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
-                         Copy{{values.data(), values.stride(1)}, xAt, {}, {}, 0, 0, columns, false});
-  }
-  if (numPermuted > 0) {
-    const Copy copy{
-        {ghosts.data(), ghosts.stride(1)}, xAt, importer->permuteTo(), importer->permuteFrom(), 0, 0, columns, false};
-    Kokkos::parallel_for(Impl::permuteGhostsLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted), copy);
-  }
-}
-
 /// Y = beta B + alpha A X over the row map.
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix_type& A, const multivector_type& X,
                                                                 const multivector_type& B, multivector_type& Y,
                                                                 Scalar alpha, Scalar beta,
                                                                 Impl::RemainingOfApply& remaining) const {
-  const execution_space& space = Impl::defaultSpace<execution_space>();
   const auto x = X.getLocalViewDevice(Tpetra::Access::ReadOnly);
   const auto y = Y.getLocalViewDevice(Tpetra::Access::ReadWrite);
+  using const_view = typename product_type::const_view;
   const const_view b = &B == &Y ? const_view(y) : const_view(B.getLocalViewDevice(Tpetra::Access::ReadOnly));
-  const auto matrixValues = Impl::deviceValues(A);
-  const rows_type matrix{graph.row_map.data(), graph.entries.data(), matrixValues.data()};
-  const Impl::OneVector<Value> owned{{x.data(), x.stride(1)}};
-  if (!importer) {
-    multiply(matrix, RowClass::local, owned, b, y, alpha, beta, nullptr);
-    return;
-  }
-  exchange_type& exchange = importer->template exchange<Scalar>();
-  const view values = columnView(static_cast<int>(x.extent(1)));
-  const view ghosts = Kokkos::subview(values, std::make_pair(numCopied(), numCopied() + numGhosts), Kokkos::ALL());
-  const auto multiplyWithGhosts = [&](RowClass rowClass, exchange_type* running) {
-    if (copiesOwned) {
-      const Impl::OneVector<Value> copied{{values.data(), values.stride(1)}};
-      multiply(matrix, rowClass, copied, b, y, alpha, beta, running);
-    } else {
-      const Impl::OwnedAndGhosts<Value> both{{x.data(), x.stride(1)}, {ghosts.data(), ghosts.stride(1)}, numSame};
-      multiply(matrix, rowClass, both, b, y, alpha, beta, running);
-    }
-  };
-  remaining.forward = false;  // begin() and end() let the others finish before they throw
-  exchange.begin(space, x, ghosts);
-  remaining.forward = true;
-  copyOwnedValues(space, x, values, ghosts);
-  multiply(matrix, RowClass::local, owned, b, y, alpha, beta, &exchange);
-  const bool haveOnNodeGhosts = exchange.finishOnNode(space, ghosts);
-  if (haveOnNodeGhosts) {
-    multiplyWithGhosts(RowClass::onNode, &exchange);
-  }
-  remaining.forward = false;
-  exchange.end(space, ghosts);
-  if (!haveOnNodeGhosts) {
-    multiplyWithGhosts(RowClass::onNode, nullptr);
-  }
-  multiplyWithGhosts(RowClass::offNode, nullptr);
+  const auto values = Impl::deviceValues(A);
+  product->apply(x, values.data(), b, y, alpha, beta, remaining.forward);
 }
 
 template <class Scalar, class LO, class GO, class Node>
@@ -497,19 +262,15 @@ NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_ty
   this->importMV_ = Teuchos::null;
   this->exportMV_ = Teuchos::null;
   const auto graph = this->getCrsGraph();
-  State& state = *state_;
-  const int numColumns = static_cast<int>(Impl::localLength(*graph->getColMap()));
-  state.numSame = numColumns;
   if (!graph->getImporter().is_null()) {
-    state.importer = std::make_unique<halo_type>(*graph->getImporter(), options);
-    state.numSame = state.importer->numSame();
-    state.numPermuted = static_cast<int>(state.importer->permuteTo().extent(0));
+    state_->importer = std::make_unique<halo_type>(*graph->getImporter(), options);
   }
   if (!graph->getExporter().is_null()) {
-    state.exporter = std::make_unique<halo_type>(*graph->getExporter(), options);
+    state_->exporter = std::make_unique<halo_type>(*graph->getExporter(), options);
   }
-  state.numGhosts = numColumns - state.numSame;
-  state.classify(this->getLocalMatrixDevice());
+  state_->product.emplace(this->getLocalMatrixDevice().graph, state_->importer.get(),
+                          static_cast<int>(Impl::localLength(*graph->getColMap())),
+                          Impl::resolveOverlap(options.overlap));
 }
 
 template <class Scalar, class LO, class GO, class Node>
@@ -588,8 +349,18 @@ auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::exportHalo() const -> const halo_
 }
 template <class Scalar, class LO, class GO, class Node>
 auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::rowCounts() const -> RowCounts {
-  const auto count = [this](Impl::RowClass rowClass) { return state_->rowsOf[index(rowClass)].extent(0); };
-  return {count(Impl::RowClass::local), count(Impl::RowClass::onNode), count(Impl::RowClass::offNode)};
+  const Impl::RowClassCounts& rows = state_->product->rowCounts();
+  return {rows[index(Impl::RowClass::local)], rows[index(Impl::RowClass::onNode)],
+          rows[index(Impl::RowClass::offNode)]};
+}
+template <class Scalar, class LO, class GO, class Node>
+Overlap NodeAwareCrsMatrix<Scalar, LO, GO, Node>::overlap(int columns) const {
+  return state_->product->overlap(columns);
+}
+template <class Scalar, class LO, class GO, class Node>
+std::size_t NodeAwareCrsMatrix<Scalar, LO, GO, Node>::leastProductBytes(int columns) const {
+  const std::size_t entries = Impl::localLength(*this->getColMap()) + Impl::localRows(*this);
+  return state_->product->matrixBytes() + entries * columns * sizeof(Scalar);
 }
 
 /// Compiles NodeAwareCrsMatrix for these types; in namespace Komvos.

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "Komvos_IntraNode.hpp"
+#include "Komvos_Overlap.hpp"
 #include "Komvos_Pairing.hpp"
 #include "Komvos_RouteChoice.hpp"
 
@@ -28,11 +29,12 @@ class TuningCache;
 ///
 /// Otherwise it is ignored. A cache that is consulted must have a decision for this halo.
 ///
-/// The result must be the same on all ranks, `record` excepted; headers named after them hold the classes used here.
+/// The result must be the same on all ranks, `overlap` and `record` excepted; headers named after them hold the classes used here.
 struct ExchangeOptions {
   std::optional<RouteChoice> route;    ///< KOMVOS_ROUTE; default: automatic
   std::optional<Pairing> pairing;      ///< KOMVOS_PAIRING; default: byVolume
   std::optional<IntraNode> intraNode;  ///< KOMVOS_ON_NODE; default: automatic
+  std::optional<Overlap> overlap;      ///< of matrices. KOMVOS_OVERLAP; default: automatic
   /// Vectors of up to so many columns find room in shared memory; wider ones go by messages.
   int columns = 1;
   std::shared_ptr<const NodeTopology> topology;  ///< KOMVOS_RANKS_PER_NODE; default: what MPI says

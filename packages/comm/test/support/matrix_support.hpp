@@ -3,6 +3,7 @@
 #pragma once
 
 #include <Tpetra_CrsMatrix.hpp>
+#include <array>
 #include <functional>
 #include <map>
 #include <string>
@@ -116,6 +117,14 @@ inline std::vector<NamedMatrix> matricesOn(const TeuchosComm& comm) {
   add("rectangular, tall", scattered, narrow, scattered, randomEntries(n / 2, 11));
   add("another domain map", blocks, scattered, blocks, randomEntries(n, 12));
   add("another range map", blocks, blocks, scattered, randomEntries(n, 13));
+  // Runs of 1 to 6 rows with the same columns.
+  const auto runOf = [](GO row) {
+    return row / 21 * 6 + std::array<GO, 21>{0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5, 5, 5, 5, 5, 5}[row % 21];
+  };
+  add("runs of rows with the same columns", blocks, blocks, blocks, [n, runOf](GO row, const auto& put) {
+    Random values(100 + static_cast<unsigned>(row));
+    randomEntries(n, 14)(runOf(row), [&](GO column, double) { put(column, values.unit()); });
+  });
   add("block diagonal, no halo", blocks, blocks, blocks, [&](GO row, const auto& put) {
     put(row, 3);
     const GO first = blocks->getMinGlobalIndex();

@@ -95,6 +95,43 @@ TEST(NodeAwareCrsMatrix, AppliesAsTpetraDoesToAnyNumberOfColumns) {
   });
 }
 
+const Komvos::Overlap overlaps[] = {Komvos::Overlap::none, Komvos::Overlap::interior, Komvos::Overlap::byNode,
+                                    Komvos::Overlap::automatic};
+
+TEST(NodeAwareCrsMatrix, HasTheSameBitsWhateverOverlaps) {
+  const auto comm = Tpetra::getDefaultComm();
+  int turn = 0;
+  for (const NamedMatrix& one : matricesOn(comm)) {
+    for (const NamedTopology& where : topologiesFor(comm->getSize())) {
+      Komvos::ExchangeOptions options =
+          optionsFor(where, ++turn % 2 == 0 ? RouteChoice::standard : RouteChoice::threeStep);
+      for (const std::size_t columns : {1, 2, 7, 13}) {
+        Vector x(one.matrix->getDomainMap(), columns);
+        Vector y(one.matrix->getRangeMap(), columns);
+        fill(x, 1);
+        std::vector<double> first;
+        for (const Komvos::Overlap overlap : overlaps) {
+          SCOPED_TRACE(one.name + ", " + where.name + ", " + toString(overlap) + ", " + std::to_string(columns));
+          options.overlap = overlap;
+          const NodeAwareCrsMatrix<> nodeAware(*one.matrix, options);
+          checkApply(*one.matrix, nodeAware, columns, Teuchos::NO_TRANS, -2.5, 0);
+          checkApply(*one.matrix, nodeAware, columns, Teuchos::NO_TRANS, 1, -2.5);
+          for (int k = 0; k < (overlap == Komvos::Overlap::automatic ? 20 : 1); ++k) {
+            fillWithNan(y);
+            nodeAware.apply(x, y);
+            const std::vector<double> result = entries(y);
+            first = first.empty() ? result : first;
+            ASSERT_EQ(first, result) << "product " << k;
+          }
+          if (overlap != Komvos::Overlap::automatic && nodeAware.importHalo() != nullptr) {
+            EXPECT_EQ(overlap, nodeAware.overlap(static_cast<int>(columns)));
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(NodeAwareCrsMatrix, DoesNotReadXWhereAlphaIsZero) {
   onMatricesOfPairs([](const Matrix& matrix, const Matrix& nodeAware) {
     for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {

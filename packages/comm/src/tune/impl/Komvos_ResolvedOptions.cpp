@@ -11,6 +11,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_GpuAwareMpi.hpp"
 #include "Komvos_MachineFile.hpp"
+#include "Komvos_Overlap.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Settings.hpp"
 #include "Komvos_TuningCache.hpp"
@@ -107,6 +108,7 @@ std::optional<std::string> resolveLocally(ResolvedOptions& resolved, const Excha
   resolved.pairing = options.pairing.value_or(settings.pairing ? parsePairing(*settings.pairing) : resolved.pairing);
   resolved.intraNode =
       options.intraNode.value_or(settings.intraNode ? parseIntraNode(*settings.intraNode) : resolved.intraNode);
+  resolveOverlap(options.overlap);  // for its error only: no halo depends on it
   resolved.columns = std::max(1, options.columns);
   resolved.mpiIsGpuAware = gpuAwareMpi();
   resolved.machine = options.machine;

@@ -1,0 +1,156 @@
+/// \file Komvos_DeviceRows.hpp
+/// The rows of a rank and their product with a vector, where kernels run on a device.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "Komvos_DeviceList.hpp"
+#include "Komvos_Overlap.hpp"
+#include "Komvos_ProductInput.hpp"
+
+// How this works. As HostRows (Komvos_HostRows.hpp), with stages that are lists of rows, and a thread for each row.
+namespace Komvos::Impl {
+
+/// \tparam Graph Kokkos' static graph of the local rows
+template <class Scalar, class Graph, class ExecutionSpace>
+class DeviceRows {
+ public:
+  using memory_space = typename BufferSpace<ExecutionSpace>::type;
+
+  /// As HostRows.
+  DeviceRows(const Graph& graph, int numSame, const std::vector<RowClass>& ghostClasses);
+
+  const RowClassCounts& counts() const { return counts_; }
+  bool copiesOwned() const { return copiesOwned_; }
+  /// Values, indices and row offsets, as one pass over all rows reads them.
+  std::size_t matrixBytes() const {
+    return graph_.entries.extent(0) * (sizeof(Scalar) + sizeof(typename Graph::data_type)) +
+           graph_.row_map.extent(0) * sizeof(typename Graph::size_type);
+  }
+  std::size_t memoryBytes() const;
+
+  template <class Between>
+  void multiply(const ExecutionSpace& space, Overlap overlap, RowClass stage, const Scalar* values,
+                const ProductInput<Scalar>& x, const RowResult<Scalar>& result, const Between& between) const;
+
+ private:
+  using RowList = Kokkos::View<int*, memory_space>;
+  using ClassList = Kokkos::View<RowClass*, memory_space>;
+
+  RowList compact(const ClassList& classOf, RowClass lowest, RowClass highest) const;
+  /// The rows of a stage; an empty list and all rows stand for each other.
+  struct Stage {
+    RowList rows;
+    int count;
+  };
+  Stage stageOf(Overlap overlap, RowClass rowClass) const;
+
+  Graph graph_;
+  int numSame_;
+  RowClassCounts counts_ = {};
+  bool copiesOwned_ = false;
+  RowList local_, onNode_, offNode_, withGhosts_;
+};
+
+template <class Scalar, class Graph, class ExecutionSpace>
+DeviceRows<Scalar, Graph, ExecutionSpace>::DeviceRows(const Graph& graph, int numSame,
+                                                      const std::vector<RowClass>& ghostClasses)
+    : graph_(graph), numSame_(numSame) {
+  const ClassList classOf("Komvos::DeviceRows::classOf", graph.numRows());
+  const auto classes = deviceList<memory_space>("Komvos::DeviceRows::ghostClasses", ghostClasses);
+  using RowMap = typename Graph::row_map_type;
+  using Classify = ClassifyRows<ClassList, RowMap, typename Graph::entries_type, ClassList>;
+  const Kokkos::RangePolicy<ExecutionSpace> allRows(0, graph.numRows());
+  Kokkos::parallel_for("Komvos::DeviceRows::classifyRows", allRows,
+                       Classify{classes, graph.row_map, graph.entries, classOf, numSame});
+  std::size_t entriesWithGhosts = 0;
+  for (const RowClass one : {RowClass::local, RowClass::onNode, RowClass::offNode}) {
+    int rows = 0;
+    std::size_t entries = 0;
+    Kokkos::parallel_reduce("Komvos::DeviceRows::countRows", allRows, CountRows<ClassList>{classOf, one}, rows);
+    Kokkos::parallel_reduce("Komvos::DeviceRows::countEntries", allRows,
+                            CountEntries<ClassList, RowMap>{classOf, graph.row_map, one}, entries);
+    counts_[index(one)] = rows;
+    entriesWithGhosts += one == RowClass::local ? 0 : entries;
+  }
+  copiesOwned_ = copyPays(entriesWithGhosts, numSame);
+  local_ = compact(classOf, RowClass::local, RowClass::local);
+  onNode_ = compact(classOf, RowClass::onNode, RowClass::onNode);
+  offNode_ = compact(classOf, RowClass::offNode, RowClass::offNode);
+  withGhosts_ = compact(classOf, RowClass::onNode, RowClass::offNode);
+  fence(defaultSpace<ExecutionSpace>(), "Komvos::DeviceRows: row lists are complete");
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+auto DeviceRows<Scalar, Graph, ExecutionSpace>::compact(const ClassList& classOf, RowClass lowest,
+                                                        RowClass highest) const -> RowList {
+  std::size_t count = 0;
+  for (int one = index(lowest); one <= index(highest); ++one) {
+    count += counts_[one];
+  }
+  const RowList rows(Kokkos::view_alloc("Komvos::DeviceRows::rows", Kokkos::WithoutInitializing), count);
+  Kokkos::parallel_scan("Komvos::DeviceRows::compactRows", Kokkos::RangePolicy<ExecutionSpace>(0, classOf.extent(0)),
+                        CompactRows<ClassList, RowList>{classOf, rows, lowest, highest});
+  return rows;
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+auto DeviceRows<Scalar, Graph, ExecutionSpace>::stageOf(Overlap overlap, RowClass rowClass) const -> Stage {
+  const int numRows = static_cast<int>(graph_.numRows());
+  if (overlap == Overlap::none) {
+    return {RowList(), rowClass == RowClass::offNode ? numRows : 0};
+  }
+  if (overlap == Overlap::interior && rowClass == RowClass::onNode) {
+    return {RowList(), 0};
+  }
+  const RowList& rows = rowClass == RowClass::local    ? local_
+                        : rowClass == RowClass::onNode ? onNode_
+                        : overlap == Overlap::byNode   ? offNode_
+                                                       : withGhosts_;
+  const int count = static_cast<int>(rows.extent(0));
+  return {count == numRows ? RowList() : rows, count};
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+template <class Between>
+void DeviceRows<Scalar, Graph, ExecutionSpace>::multiply(const ExecutionSpace& space, Overlap overlap,
+                                                         RowClass rowClass, const Scalar* values,
+                                                         const ProductInput<Scalar>& x, const RowResult<Scalar>& result,
+                                                         const Between& between) const {
+  const Stage stage = stageOf(overlap, rowClass);
+  if (stage.count == 0) {
+    return;
+  }
+  using Matrix = LocalMatrix<Scalar, typename Graph::size_type, typename Graph::data_type>;
+  const Matrix matrix{graph_.row_map.data(), graph_.entries.data(), values};
+  const Kokkos::RangePolicy<ExecutionSpace> policy(space, 0, stage.count);
+  const auto launch = [&](const auto& source, auto width, int firstColumn) {
+    using Source = std::decay_t<decltype(source)>;
+    using Product = MultiplyListedRows<Scalar, Matrix, RowList, Source, decltype(width)::value>;
+    Kokkos::parallel_for(multiplyRowsLabel, policy, Product{matrix, stage.rows, source, result, firstColumn});
+  };
+  if (x.columns == 1) {
+    constexpr std::integral_constant<int, 1> one;
+    if (rowClass == RowClass::local) {
+      launch(OneColumn<Scalar>{x.owned}, one, 0);
+    } else if (x.copied != nullptr) {
+      launch(OneColumn<Scalar>{x.copied}, one, 0);
+    } else {
+      launch(OwnedAndGhosts<Scalar>{x.owned, x.ghosts, numSame_}, one, 0);
+    }
+  } else {
+    forColumns(x.columns, [&](auto width, int first) {
+      launch(RowMajor<Scalar>{x.copied + first, static_cast<std::size_t>(x.columns)}, width, first);
+    });
+  }
+  between();
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+std::size_t DeviceRows<Scalar, Graph, ExecutionSpace>::memoryBytes() const {
+  return (local_.size() + onNode_.size() + offNode_.size() + withGhosts_.size()) * sizeof(int);
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,323 @@
+/// \file Komvos_HostRows.hpp
+/// The rows of a rank and their product with a vector, where kernels run on the host.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "Komvos_DeviceList.hpp"
+#include "Komvos_Error.hpp"
+#include "Komvos_HostRowKernels.hpp"
+#include "Komvos_Overlap.hpp"
+#include "Komvos_ProductInput.hpp"
+
+// How this works. A product is made in up to three stages, one for each class of rows; rows of a stage need nothing
+// that comes later. Overlap says which stages there are: none has the last one only, with all rows; interior has the
+// first and the last; byNode has all three.
+//
+// Rows are joined to units (Komvos_HostRowKernels.hpp). A stage is a list of intervals of units, in ascending order. A
+// short run of rows between rows of a later stage is left to that stage: to begin anew for it would cost more than it
+// hides. Intervals are short, so that threads share them out and messages get a chance in between.
+namespace Komvos::Impl {
+
+/// Whether a row has the same columns as the row before it.
+template <class RowMap, class Columns>
+struct CompareColumns {
+  RowMap rowMap;
+  Columns columns;
+  bool* same;
+  void operator()(int row) const {
+    const std::size_t begin = rowMap(row), count = rowMap(row + 1) - begin;
+    same[row] = row > 0 && begin - rowMap(row - 1) == count &&
+                std::equal(columns.data() + begin, columns.data() + begin + count, columns.data() + begin - count);
+  }
+};
+
+/// Consecutive rows with the same columns, at most maxRowsOfUnit, and where they begin.
+struct RowUnit {
+  std::size_t firstEntry, columns;
+  int firstRow;
+  short rows;
+  RowClass rowClass;
+  std::size_t entries() const { return rows * columns; }
+};
+
+/// Copies the columns of units, each once.
+template <class Columns, class Index>
+struct CopyColumns {
+  Columns columns;
+  Index* target;
+  const RowUnit* units;
+  const std::size_t* firstIndex;
+  void operator()(int i) const {
+    std::copy_n(columns.data() + units[i].firstEntry, units[i].columns, target + firstIndex[i]);
+  }
+};
+
+/// All rows, ascending. \param classOf, sameAsBefore of each row \param joins whether units may have several rows
+template <class RowMap>
+std::vector<RowUnit> listUnits(const RowMap& rowMap, const RowClass* classOf, const bool* sameAsBefore, int numRows,
+                               bool joins) {
+  std::vector<RowUnit> units;
+  for (int row = 0; row < numRows; ++row) {
+    if (joins && sameAsBefore[row] && units.back().rows < maxRowsOfUnit) {
+      ++units.back().rows;
+    } else {
+      units.push_back({rowMap(row), rowMap(row + 1) - rowMap(row), row, 1, classOf[row]});
+    }
+  }
+  return units;
+}
+
+/// Short runs of units of one class go to the lower class of their neighbours, if these are all higher.
+/// \param classOf of each unit
+inline void raiseShortRuns(const std::vector<RowUnit>& units, RowClass rowClass, std::vector<RowClass>& classOf) {
+  constexpr std::size_t shortRun = 1024;  // entries; to be fast again takes some hundreds
+  const std::size_t size = units.size();
+  for (std::size_t first = 0, last; first < size; first = last) {
+    std::size_t entries = 0;
+    for (last = first; last < size && classOf[last] == classOf[first]; ++last) {
+      entries += units[last].entries();
+    }
+    const RowClass before = first > 0 ? classOf[first - 1] : RowClass::offNode;
+    const RowClass after = last < size ? classOf[last] : RowClass::offNode;
+    const RowClass raised = std::min(before, after);
+    if (classOf[first] == rowClass && entries < shortRun && raised > rowClass) {
+      std::fill(classOf.begin() + first, classOf.begin() + last, raised);
+    }
+  }
+}
+
+/// \tparam Graph Kokkos' static graph of the local rows
+template <class Scalar, class Graph, class ExecutionSpace>
+class HostRows {
+ public:
+  using memory_space = typename BufferSpace<ExecutionSpace>::type;
+  using index_type = typename Graph::data_type;
+
+  /// \param numSame      columns that are owned entries in place
+  /// \param ghostClasses what each of the other columns needs
+  /// \throws BadInput if a row has more than 2^29 entries
+  HostRows(const Graph& graph, int numSame, const std::vector<RowClass>& ghostClasses);
+
+  /// By RowClass.
+  const RowClassCounts& counts() const { return counts_; }
+  bool copiesOwned() const { return copiesOwned_; }
+  /// Values, indices and row lengths, as one pass over all rows reads them.
+  std::size_t matrixBytes() const {
+    const std::size_t entries = graph_.entries.extent(0);
+    return entries * sizeof(Scalar) + (hasBlocks_ ? columns_.size() : entries) * sizeof(index_type) +
+           units_.size() * sizeof(int);
+  }
+  std::size_t memoryBytes() const;
+
+  /// y = beta b + alpha A x over the rows of one stage. \param between called now and then
+  template <class Between>
+  void multiply(const ExecutionSpace& space, Overlap overlap, RowClass stage, const Scalar* values,
+                const ProductInput<Scalar>& x, const RowResult<Scalar>& result, const Between& between) const;
+
+ private:
+  struct Stage {
+    std::vector<RowInterval> intervals;
+    int between = 1;  // intervals after which messages get a chance
+  };
+
+  void joinRows(const RowClass* classOf, std::vector<RowUnit>& units);
+  void storeUnits(const std::vector<RowUnit>& units);
+  void makeStages(Overlap overlap, const std::vector<RowUnit>& units);
+  static RowClass stageOf(Overlap overlap, RowClass rowClass);
+  template <int Width, class LocalSource, class GhostSource, class Between>
+  void launch(const ExecutionSpace& space, const Stage& stage, const Scalar* values, const LocalSource& local,
+              const GhostSource& withGhosts, const RowResult<Scalar>& result, int firstColumn,
+              const Between& between) const;
+
+  Graph graph_;
+  int numSame_;
+  RowClassCounts counts_ = {};
+  bool copiesOwned_ = false;
+  bool hasBlocks_ = false;
+  Kokkos::View<int*, memory_space> units_;           // as toUnit() makes them
+  Kokkos::View<index_type*, memory_space> columns_;  // of units, where there are blocks
+  Stage stages_[3][numRowClasses];                   // by Overlap and RowClass
+};
+
+template <class Scalar, class Graph, class ExecutionSpace>
+HostRows<Scalar, Graph, ExecutionSpace>::HostRows(const Graph& graph, int numSame,
+                                                  const std::vector<RowClass>& ghostClasses)
+    : graph_(graph), numSame_(numSame) {
+  const int numRows = static_cast<int>(graph.numRows());
+  using ClassList = Kokkos::View<RowClass*, memory_space>;
+  using Classify = ClassifyRows<ClassList, typename Graph::row_map_type, typename Graph::entries_type, ClassList>;
+  const ClassList classesOfGhosts = deviceList<memory_space>("Komvos::HostRows::ghostClasses", ghostClasses);
+  const ClassList classOf("Komvos::HostRows::classOf", numRows);
+  const ExecutionSpace& space = defaultSpace<ExecutionSpace>();
+  Kokkos::parallel_for("Komvos::HostRows::classifyRows", Kokkos::RangePolicy<ExecutionSpace>(space, 0, numRows),
+                       Classify{classesOfGhosts, graph.row_map, graph.entries, classOf, numSame});
+  fence(space, "Komvos::HostRows: rows are classified");
+  std::size_t entriesWithGhosts = 0;
+  for (int row = 0; row < numRows; ++row) {
+    ++counts_[index(classOf(row))];
+    entriesWithGhosts += classOf(row) == RowClass::local ? 0 : graph.row_map(row + 1) - graph.row_map(row);
+  }
+  copiesOwned_ = copyPays(entriesWithGhosts, numSame);
+  std::vector<RowUnit> units;
+  joinRows(classOf.data(), units);
+  storeUnits(units);
+  for (const Overlap overlap : {Overlap::none, Overlap::interior, Overlap::byNode}) {
+    makeStages(overlap, units);
+  }
+}
+
+/// Rows with the same columns become one unit, if that saves a third of all indices.
+template <class Scalar, class Graph, class ExecutionSpace>
+void HostRows<Scalar, Graph, ExecutionSpace>::joinRows(const RowClass* classOf, std::vector<RowUnit>& units) {
+  const int numRows = static_cast<int>(graph_.numRows());
+  const ExecutionSpace& space = defaultSpace<ExecutionSpace>();
+  const Kokkos::View<bool*, memory_space> same("Komvos::HostRows::sameAsBefore", numRows);
+  using Compare = CompareColumns<typename Graph::row_map_type, typename Graph::entries_type>;
+  Kokkos::parallel_for("Komvos::HostRows::compareColumns", Kokkos::RangePolicy<ExecutionSpace>(space, 0, numRows),
+                       Compare{graph_.row_map, graph_.entries, same.data()});
+  fence(space, "Komvos::HostRows: rows are compared");
+  units = listUnits(graph_.row_map, classOf, same.data(), numRows, true);
+  std::size_t entries = 0, columns = 0;
+  for (const RowUnit& unit : units) {
+    entries += unit.entries();
+    columns += unit.columns;
+  }
+  hasBlocks_ = 3 * columns <= 2 * entries && entries > 0;
+  if (!hasBlocks_) {
+    units = listUnits(graph_.row_map, classOf, same.data(), numRows, false);
+  }
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+void HostRows<Scalar, Graph, ExecutionSpace>::storeUnits(const std::vector<RowUnit>& units) {
+  using Kokkos::view_alloc;
+  using Kokkos::WithoutInitializing;
+  const int numUnits = static_cast<int>(units.size());
+  units_ = decltype(units_)(view_alloc("Komvos::HostRows::units", WithoutInitializing), numUnits);
+  std::vector<std::size_t> firstIndex(units.size() + 1, 0);
+  for (int i = 0; i < numUnits; ++i) {
+    if (units[i].columns > maxColumnsOfUnit) {
+      throw BadInput("NodeAwareCrsMatrix: a row has " + std::to_string(units[i].columns) + " entries, at most " +
+                     std::to_string(maxColumnsOfUnit) + " are supported");
+    }
+    units_(i) = toUnit(units[i].rows, static_cast<int>(units[i].columns));
+    firstIndex[i + 1] = firstIndex[i] + units[i].columns;
+  }
+  if (hasBlocks_) {
+    columns_ = decltype(columns_)(view_alloc("Komvos::HostRows::columns", WithoutInitializing), firstIndex.back());
+    const ExecutionSpace& space = defaultSpace<ExecutionSpace>();
+    Kokkos::parallel_for("Komvos::HostRows::copyColumns", Kokkos::RangePolicy<ExecutionSpace>(space, 0, numUnits),
+                         CopyColumns<typename Graph::entries_type, index_type>{graph_.entries, columns_.data(),
+                                                                               units.data(), firstIndex.data()});
+    fence(space, "Komvos::HostRows: the columns of units are copied");
+  }
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+RowClass HostRows<Scalar, Graph, ExecutionSpace>::stageOf(Overlap overlap, RowClass rowClass) {
+  const bool early = overlap == Overlap::byNode || (overlap == Overlap::interior && rowClass == RowClass::local);
+  return early ? rowClass : RowClass::offNode;
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+void HostRows<Scalar, Graph, ExecutionSpace>::makeStages(Overlap overlap, const std::vector<RowUnit>& units) {
+  constexpr std::size_t longest = 4096;  // entries
+  std::vector<RowClass> classOf;
+  classOf.reserve(units.size());
+  for (const RowUnit& unit : units) {
+    const bool keeps = overlap == Overlap::byNode || unit.rowClass == RowClass::local;
+    classOf.push_back(keeps ? unit.rowClass : RowClass::offNode);
+  }
+  raiseShortRuns(units, RowClass::local, classOf);
+  raiseShortRuns(units, RowClass::onNode, classOf);
+  Stage(&stages)[numRowClasses] = stages_[static_cast<int>(overlap)];
+  std::size_t entriesOf[numRowClasses] = {};
+  std::size_t firstIndex = 0, entriesOfInterval = longest;
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    const RowUnit& unit = units[i];
+    const int stage = index(stageOf(overlap, classOf[i]));
+    if (i == 0 || classOf[i] != classOf[i - 1] || entriesOfInterval >= longest) {
+      stages[stage].intervals.push_back({unit.firstRow, static_cast<int>(i), 0, classOf[i] != RowClass::local,
+                                         unit.firstEntry, hasBlocks_ ? firstIndex : unit.firstEntry});
+      entriesOfInterval = 0;
+    }
+    ++stages[stage].intervals.back().count;
+    entriesOf[stage] += unit.entries();
+    entriesOfInterval += unit.entries() + unit.rows;
+    firstIndex += unit.columns;
+  }
+  // Messages get a chance after some tens of microseconds of work.
+  const std::size_t entriesBetween = 32768 * static_cast<std::size_t>(defaultSpace<ExecutionSpace>().concurrency());
+  for (int stage = 0; stage < numRowClasses; ++stage) {
+    const std::size_t intervals = stages[stage].intervals.size();
+    const std::size_t between = entriesBetween * intervals / std::max<std::size_t>(1, entriesOf[stage]);
+    stages[stage].between = static_cast<int>(std::min(std::max<std::size_t>(1, between), intervals + 1));
+  }
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+template <class Between>
+void HostRows<Scalar, Graph, ExecutionSpace>::multiply(const ExecutionSpace& space, Overlap overlap, RowClass rowClass,
+                                                       const Scalar* values, const ProductInput<Scalar>& x,
+                                                       const RowResult<Scalar>& result, const Between& between) const {
+  const Stage& stage = stages_[static_cast<int>(overlap)][index(rowClass)];
+  if (stage.intervals.empty()) {
+    return;
+  }
+  if (x.columns == 1) {
+    const OneColumn<Scalar> owned{x.owned};
+    if (x.copied != nullptr) {
+      launch<1>(space, stage, values, owned, OneColumn<Scalar>{x.copied}, result, 0, between);
+    } else {
+      const OwnedAndGhosts<Scalar> both{x.owned, x.ghosts, numSame_};
+      launch<1>(space, stage, values, owned, both, result, 0, between);
+    }
+    return;
+  }
+  forColumns(x.columns, [&](auto width, int first) {
+    const RowMajor<Scalar> all{x.copied + first, static_cast<std::size_t>(x.columns)};
+    launch<decltype(width)::value>(space, stage, values, all, all, result, first, between);
+  });
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+template <int Width, class LocalSource, class GhostSource, class Between>
+void HostRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space, const Stage& stage,
+                                                     const Scalar* values, const LocalSource& local,
+                                                     const GhostSource& withGhosts, const RowResult<Scalar>& result,
+                                                     int firstColumn, const Between& between) const {
+  const int count = static_cast<int>(stage.intervals.size());
+  for (int first = 0; first < count; first += stage.between) {
+    const int last = std::min(count, first + stage.between);
+    const auto run = [&](auto blocks) {
+      using Product = MultiplyIntervals<Scalar, index_type, LocalSource, GhostSource, Width, decltype(blocks)::value>;
+      const index_type* const columns = blocks ? columns_.data() : graph_.entries.data();
+      Kokkos::parallel_for(
+          multiplyRowsLabel, Kokkos::RangePolicy<ExecutionSpace>(space, first, last),
+          Product{stage.intervals.data(), units_.data(), columns, values, local, withGhosts, result, firstColumn});
+    };
+    if (hasBlocks_) {
+      run(std::true_type());
+    } else {
+      run(std::false_type());
+    }
+    between();
+  }
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+std::size_t HostRows<Scalar, Graph, ExecutionSpace>::memoryBytes() const {
+  std::size_t bytes = units_.size() * sizeof(int) + columns_.size() * sizeof(index_type);
+  for (const auto& stages : stages_) {
+    for (const Stage& stage : stages) {
+      bytes += stage.intervals.size() * sizeof(RowInterval);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace Komvos::Impl

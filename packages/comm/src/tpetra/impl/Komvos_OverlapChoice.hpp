@@ -1,0 +1,59 @@
+/// \file Komvos_OverlapChoice.hpp
+/// Finds out which overlap makes products fastest on this rank, from the first products themselves.
+#pragma once
+
+#include <algorithm>
+
+#include "Komvos_Overlap.hpp"
+
+namespace Komvos::Impl {
+
+/// The first product is not counted: it allocates. Then the three kinds are timed in turn, in the same order on all
+/// ranks, so that a sample of one kind is one of that kind everywhere. The kind with the least median stays.
+class OverlapChoice {
+ public:
+  /// \param fixed the kind to use, or automatic \param first what the first product takes if it is automatic
+  explicit OverlapChoice(Overlap fixed = Overlap::none, Overlap first = Overlap::byNode)
+      : overlap_(fixed == Overlap::automatic ? first : fixed), decided_(fixed != Overlap::automatic) {}
+
+  /// Whether products are still to be timed.
+  bool decided() const { return decided_; }
+  /// For the next product, or for all.
+  Overlap overlap() const { return overlap_; }
+
+  /// A product with overlap() took so long.
+  void record(double seconds);
+
+ private:
+  static constexpr int samples = 5;
+  static constexpr Overlap kinds[] = {Overlap::none, Overlap::interior, Overlap::byNode};
+
+  Overlap overlap_;
+  bool decided_;
+  int products_ = 0;
+  double seconds_[3][samples] = {};
+};
+
+inline void OverlapChoice::record(double seconds) {
+  if (products_ > 0) {
+    seconds_[static_cast<int>(overlap_)][(products_ - 1) / 3] = seconds;
+  }
+  if (products_ < 3 * samples) {
+    overlap_ = kinds[products_ % 3];
+    ++products_;
+    return;
+  }
+  double least = 0;
+  for (const Overlap kind : kinds) {
+    double* const times = seconds_[static_cast<int>(kind)];
+    std::sort(times, times + samples);
+    const double median = times[samples / 2];
+    if (kind == kinds[0] || median < least) {
+      least = median;
+      overlap_ = kind;
+    }
+  }
+  decided_ = true;
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,194 @@
+/// \file Komvos_OverlappedProduct.hpp
+/// y = beta b + alpha A x over the rows of a rank, with the exchange of the ghosts of x.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "Komvos_DeviceRows.hpp"
+#include "Komvos_Exchange.hpp"
+#include "Komvos_ExchangePlan.hpp"
+#include "Komvos_HostRows.hpp"
+#include "Komvos_NodeAwareImport.hpp"
+#include "Komvos_OverlapChoice.hpp"
+
+// How this works. apply() starts the exchange, multiplies the stages of rows that Overlap allows while messages travel
+// (HostRows, DeviceRows), ends the exchange, and multiplies the rest. Where Overlap is automatic, the first products
+// are timed (OverlapChoice), for each class of widths by itself.
+//
+// One column of x is read in place, and its ghosts from an array of their own; owned values are copied beside them
+// where that pays (copyPays). Several columns are always copied, so that those of one entry are neighbours: a row finds
+// all it needs for a column index in one or two cache lines, and ghosts of several columns arrive in place.
+namespace Komvos::Impl {
+
+// Kokkos wants labels as strings; made once, since making them allocates.
+inline const std::string copyOwnedLabel = "Komvos::NodeAwareCrsMatrix::copyOwned";
+inline const std::string copyPermutedLabel = "Komvos::NodeAwareCrsMatrix::copyPermuted";
+
+/// \tparam Matrix Tpetra::CrsMatrix
+template <class Matrix>
+class OverlappedProduct {
+ public:
+  using value_type = typename Matrix::impl_scalar_type;  // Kokkos::complex for std::complex
+  using node_type = typename Matrix::node_type;
+  using execution_space = typename node_type::device_type::execution_space;
+  using halo_type =
+      NodeAwareImport<typename Matrix::local_ordinal_type, typename Matrix::global_ordinal_type, node_type>;
+  using exchange_type = Exchange<value_type, typename node_type::device_type>;
+  using const_view = typename exchange_type::const_view;
+  using view = typename exchange_type::view;
+  using graph_type = typename Matrix::local_matrix_device_type::StaticCrsGraphType;
+
+  /// \param importer   the exchange between domain and column map; null: no rank needs any ghost; outlives this object
+  /// \param numColumns of the column map, on this rank
+  OverlappedProduct(const graph_type& graph, const halo_type* importer, int numColumns, Overlap overlap);
+
+  /// \param x         over the domain map, \param b and \param y over the row map; b may be y
+  /// \param forward   whether other ranks still wait for this one in the exchange, for callers that catch what is
+  /// thrown \note Collective if there is an importer.
+  void apply(const const_view& x, const value_type* values, const const_view& b, const view& y, value_type alpha,
+             value_type beta, bool& forward);
+
+  const RowClassCounts& rowCounts() const { return rows_.counts(); }
+  /// For products of so many columns, so far.
+  Overlap overlap(int columns) const { return choices_[widthClass(columns)].overlap(); }
+  /// Values, indices and row lengths, as one pass over all rows reads them.
+  std::size_t matrixBytes() const { return rows_.matrixBytes(); }
+  std::size_t memoryBytes() const { return rows_.memoryBytes() + columnValues_.size() * sizeof(value_type); }
+
+ private:
+  using memory_space = typename BufferSpace<execution_space>::type;
+  using Rows = std::conditional_t<runsOnHost<execution_space>(), HostRows<value_type, graph_type, execution_space>,
+                                  DeviceRows<value_type, graph_type, execution_space>>;
+  using Ghosts = typename exchange_type::Interleaved;
+  using index_view = typename halo_type::index_view;
+
+  static int widthClass(int columns) { return columns == 1 ? 0 : columns < 4 ? 1 : 2; }
+  static std::vector<RowClass> classifyGhosts(const halo_type* importer, int numGhosts);
+  value_type* workSpace(int columns);
+  void copyOwned(const const_view& x, value_type* copied, value_type* ghosts, bool copies) const;
+  void multiplyDuringExchange(Overlap overlap, exchange_type& exchange, const Ghosts& ghosts, const value_type* values,
+                              const ProductInput<value_type>& input, const RowResult<value_type>& result,
+                              bool& forward) const;
+
+  const halo_type* importer_;
+  int numSame_, numGhosts_;
+  Rows rows_;
+  OverlapChoice choices_[3];  // by widthClass()
+  const execution_space& space_ = defaultSpace<execution_space>();
+  // Work space, kept between products: owned values if they are copied, then ghosts; columns interleaved.
+  Kokkos::View<value_type*, memory_space> columnValues_;
+};
+
+template <class Matrix>
+OverlappedProduct<Matrix>::OverlappedProduct(const graph_type& graph, const halo_type* importer, int numColumns,
+                                             Overlap overlap)
+    : importer_(importer),
+      numSame_(importer != nullptr ? importer->numSame() : numColumns),
+      numGhosts_(numColumns - numSame_),
+      rows_(graph, numSame_, classifyGhosts(importer, numGhosts_)) {
+  for (OverlapChoice& choice : choices_) {
+    choice = OverlapChoice(importer != nullptr ? overlap : Overlap::none);
+  }
+}
+
+/// Ghosts that are permuted owned values count as on this node.
+template <class Matrix>
+std::vector<RowClass> OverlappedProduct<Matrix>::classifyGhosts(const halo_type* importer, int numGhosts) {
+  std::vector<RowClass> classes(numGhosts, RowClass::onNode);
+  if (importer != nullptr) {
+    for (const ExchangePlan::Delivery& delivery : importer->plan().deliveries) {
+      classes[delivery.target] = delivery.onNode ? RowClass::onNode : RowClass::offNode;
+    }
+  }
+  return classes;
+}
+
+template <class Matrix>
+auto OverlappedProduct<Matrix>::workSpace(int columns) -> value_type* {
+  const bool copies = columns > 1 || rows_.copiesOwned();
+  const std::size_t size = static_cast<std::size_t>((copies ? numSame_ : 0) + numGhosts_) * columns;
+  if (columnValues_.extent(0) < size) {
+    columnValues_ = {};  // before the larger one is allocated
+    columnValues_ = decltype(columnValues_)("Komvos::NodeAwareCrsMatrix::columnValues", size);
+  }
+  return columnValues_.data();
+}
+
+/// What stays on this rank: owned values beside the ghosts, if they are copied, and the permuted ones among them.
+template <class Matrix>
+void OverlappedProduct<Matrix>::copyOwned(const const_view& x, value_type* copied, value_type* ghosts,
+                                          bool copies) const {
+  using Copy = CopyToRowMajor<value_type, index_view>;
+  const VectorAccess<const value_type> source{x.data(), x.stride(1)};
+  const int columns = static_cast<int>(x.extent(1));
+  if (copies) {
+    Kokkos::parallel_for(copyOwnedLabel, Kokkos::RangePolicy<execution_space>(space_, 0, numSame_),
+                         Copy{copied, source, {}, {}, columns});
+  }
+  const int numPermuted = importer_ != nullptr ? static_cast<int>(importer_->permuteTo().extent(0)) : 0;
+  if (numPermuted > 0) {
+    Kokkos::parallel_for(copyPermutedLabel, Kokkos::RangePolicy<execution_space>(space_, 0, numPermuted),
+                         Copy{ghosts, source, importer_->permuteTo(), importer_->permuteFrom(), columns});
+  }
+}
+
+template <class Matrix>
+void OverlappedProduct<Matrix>::apply(const const_view& x, const value_type* values, const const_view& b, const view& y,
+                                      value_type alpha, value_type beta, bool& forward) {
+  const int columns = static_cast<int>(x.extent(1));
+  OverlapChoice& choice = choices_[widthClass(columns)];
+  const bool timed = !choice.decided();
+  const auto start = timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
+  const bool copies = columns > 1 || rows_.copiesOwned();
+  value_type* const copied = workSpace(columns);
+  value_type* const ghosts = copied + (copies ? static_cast<std::size_t>(numSame_) * columns : 0);
+  const ProductInput<value_type> input{x.data(), ghosts, copies ? copied : nullptr, columns};
+  const RowResult<value_type> result{{b.data(), b.stride(1)}, {y.data(), y.stride(1)}, alpha, beta};
+  if (importer_ == nullptr) {
+    copyOwned(x, copied, ghosts, copies);
+    rows_.multiply(space_, Overlap::none, RowClass::offNode, values, input, result, [] {});
+    return;
+  }
+  exchange_type& exchange = importer_->template exchange<typename Matrix::scalar_type>();
+  const Ghosts toFill{ghosts, static_cast<std::size_t>(numGhosts_), static_cast<std::size_t>(columns)};
+  forward = false;  // begin(), finishOnNode() and end() let the others finish before they throw
+  exchange.begin(space_, x, toFill);
+  forward = true;
+  copyOwned(x, copied, ghosts, copies);
+  multiplyDuringExchange(choice.overlap(), exchange, toFill, values, input, result, forward);
+  if (timed) {
+    fence(space_, "Komvos::NodeAwareCrsMatrix: a timed product is complete");
+    choice.record(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+}
+
+template <class Matrix>
+void OverlappedProduct<Matrix>::multiplyDuringExchange(Overlap overlap, exchange_type& exchange, const Ghosts& ghosts,
+                                                       const value_type* values, const ProductInput<value_type>& input,
+                                                       const RowResult<value_type>& result, bool& forward) const {
+  const auto multiply = [&](RowClass stage, const auto& between) {
+    rows_.multiply(space_, overlap, stage, values, input, result, between);
+  };
+  const auto progress = [&exchange] { exchange.progress(); };
+  const auto nothing = [] {};
+  multiply(RowClass::local, progress);
+  forward = false;
+  const bool haveOnNode = overlap == Overlap::byNode && exchange.finishOnNode(space_, ghosts);
+  if (haveOnNode) {
+    forward = true;
+    multiply(RowClass::onNode, progress);
+    forward = false;
+  }
+  exchange.end(space_, ghosts);
+  if (!haveOnNode) {
+    multiply(RowClass::onNode, nothing);
+  }
+  multiply(RowClass::offNode, nothing);
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,92 @@
+// How the rows of a rank are joined to units, sorted into stages, and which overlap is chosen.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "Komvos_HostRows.hpp"
+#include "Komvos_OverlapChoice.hpp"
+#include "Komvos_TpetraShim.hpp"
+
+namespace {
+
+using namespace Komvos::Impl;
+using Komvos::Overlap;
+
+std::vector<RowClass> raised(std::vector<RowClass> classes, std::size_t columns) {
+  std::vector<RowUnit> units;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    units.push_back({i * columns, columns, static_cast<int>(i), 1, classes[i]});
+  }
+  raiseShortRuns(units, RowClass::local, classes);
+  raiseShortRuns(units, RowClass::onNode, classes);
+  return classes;
+}
+
+constexpr RowClass l = RowClass::local, n = RowClass::onNode, o = RowClass::offNode;
+
+TEST(RowUnits, AreRunsOfRowsWithTheSameColumnsOfFourAtMost) {
+  // Rows 0-4 the same, 5 of its own, 6-7 the same, 8-9 empty.
+  const std::vector<std::size_t> rowMap{0, 2, 4, 6, 8, 10, 11, 14, 17, 17, 17};
+  const auto offsets = [&](int row) { return rowMap[row]; };
+  const bool same[10] = {false, true, true, true, true, false, false, true, false, true};
+  const RowClass classes[10] = {l, l, l, l, l, o, n, n, l, l};
+  const auto joined = listUnits(offsets, classes, same, 10, true);
+  const std::vector<std::array<int, 4>> expected{
+      {0, 4, 0, 2}, {4, 1, 8, 2}, {5, 1, 10, 1}, {6, 2, 11, 3}, {8, 2, 17, 0}};
+  ASSERT_EQ(expected.size(), joined.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const RowUnit& unit = joined[i];
+    const std::array<int, 4> found{unit.firstRow, unit.rows, static_cast<int>(unit.firstEntry),
+                                   static_cast<int>(unit.columns)};
+    EXPECT_EQ(expected[i], found) << "unit " << i;
+    EXPECT_EQ(classes[unit.firstRow], unit.rowClass);
+  }
+  EXPECT_EQ(10u, listUnits(offsets, classes, same, 10, false).size());
+}
+
+TEST(RowStages, LeaveShortRunsToTheStageOfTheirNeighbours) {
+  // 100 entries a row: runs of ten rows and fewer are short.
+  EXPECT_EQ((std::vector<RowClass>{o, o, o}), raised({o, l, o}, 100));
+  std::vector<RowClass> manyThenLocal(11, n);
+  manyThenLocal.push_back(l);
+  manyThenLocal.push_back(o);
+  std::vector<RowClass> lowerNeighbour(12, n);
+  lowerNeighbour.push_back(o);
+  EXPECT_EQ(lowerNeighbour, raised(manyThenLocal, 100)) << "eleven rows are long enough";
+  EXPECT_EQ((std::vector<RowClass>{o, o, o}), raised({o, n, o}, 100));
+  EXPECT_EQ((std::vector<RowClass>{o, o, o, o}), raised({o, l, n, o}, 100)) << "first with n, then with o";
+  EXPECT_EQ((std::vector<RowClass>{l, l, l}), raised({l, l, l}, 2000)) << "nothing is short";
+  EXPECT_EQ((std::vector<RowClass>{o, l, o}), raised({o, l, o}, 2000)) << "long enough";
+  std::vector<RowClass> onlyLocal(3, l);
+  EXPECT_EQ((std::vector<RowClass>{o, o, o}), raised(onlyLocal, 1)) << "few rows need no stage of their own";
+}
+
+TEST(OverlapChoice, TimesAllKindsInTurnAndKeepsTheFastest) {
+  for (const Overlap fastest : {Overlap::none, Overlap::interior, Overlap::byNode}) {
+    OverlapChoice choice(Overlap::automatic);
+    int products = 0;
+    std::array<int, 3> uses{};
+    for (; !choice.decided(); ++products) {
+      ++uses[static_cast<int>(choice.overlap())];
+      // The first product is slow, and so is one of each kind: neither counts.
+      const bool slow = products == 0 || (products >= 4 && products <= 6);
+      choice.record(slow ? 1.0 : choice.overlap() == fastest ? 0.001 : 0.002);
+    }
+    EXPECT_EQ(fastest, choice.overlap());
+    EXPECT_EQ(16, products);
+    for (const int count : uses) {
+      EXPECT_GE(count, 5);
+    }
+  }
+}
+
+TEST(OverlapChoice, TimesNothingWhereTheCallerHasChosen) {
+  for (const Overlap fixed : {Overlap::none, Overlap::interior, Overlap::byNode}) {
+    const OverlapChoice choice(fixed);
+    EXPECT_TRUE(choice.decided());
+    EXPECT_EQ(fixed, choice.overlap());
+  }
+}
+
+}  // namespace
