@@ -3,6 +3,12 @@
 # without GPU-aware MPI, with messages through host memory of their own; the test is called <name>.staged.np<ranks>.
 find_package(GTest REQUIRED)
 
+# MPICH needs a hand on few cores, see packages/comm/test/support/yield_when_idle.cpp.
+include(CheckCXXSymbolExists)
+set(CMAKE_REQUIRED_LIBRARIES MPI::MPI_CXX)
+check_cxx_symbol_exists(MPICH_NUMVERSION mpi.h Komvos_MPI_IS_MPICH)
+unset(CMAKE_REQUIRED_LIBRARIES)
+
 # As many ranks as a test asks for on as few cores as there are: oversubscription is the normal case here. OpenMP
 # threads that spin while they wait then stand in the way of those that work, by a factor of 100. Looking for networks
 # that are not used takes Open MPI 0.3 s a start, half of a short test: its own transport is named.

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "Komvos_Error.hpp"
@@ -23,8 +24,15 @@ std::string mpiLibraryName() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;
   mpiCheck(MPI_Get_library_version(text, &length), "MPI_Get_library_version");
-  const std::string name(text, static_cast<std::size_t>(length));
-  return name.substr(0, name.find_first_of(",\n"));
+  std::string name(text, static_cast<std::size_t>(length));
+  name.resize(std::min(name.size(), name.find_first_of(",\n")));
+  const std::string label = " Version:";  // "MPICH Version:	4.0.2"
+  const std::size_t found = name.find(label);
+  if (found != std::string::npos) {
+    name.erase(found, label.size());
+  }
+  std::replace(name.begin(), name.end(), '\t', ' ');
+  return name;
 }
 
 }  // namespace Komvos::Impl

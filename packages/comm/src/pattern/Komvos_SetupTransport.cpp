@@ -1,5 +1,7 @@
 #include "Komvos_SetupTransport.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -47,6 +49,9 @@ std::vector<std::vector<SetupMessage>> MpiSetupTransport::exchange(std::vector<s
         mpiCheck(MPI_Ibarrier(comm, &barrier), "MPI_Ibarrier");
         inBarrier = true;
       }
+    }
+    if (!arrived && !done) {
+      sched_yield();  // where ranks share cores, MPI does not do it everywhere: the one we wait for may need this core
     }
   }
   std::sort(in.begin(), in.end(), [](const SetupMessage& a, const SetupMessage& b) { return a.peer < b.peer; });

@@ -13,8 +13,10 @@ namespace Komvos::Impl {
 struct BufferAddresses {
   const void* sendBuffer = nullptr;
   void* receiveBuffer = nullptr;
-  void* vector = nullptr;  ///< to be filled in place, see Schedule; null: all messages go to the receive buffer
-  int bytesPerValue = 0;   ///< of all columns
+  /// To be filled in place, see Schedule; null: all messages go to the receive buffer. Must be null where values are
+  /// too wide for shared memory, if there is any: MPI cannot scatter.
+  void* vector = nullptr;
+  int bytesPerValue = 0;  ///< of all columns
 
   const char* sendAddress(const Schedule::Message& send) const {
     return static_cast<const char*>(sendBuffer) + bytes(send.first);

@@ -1,5 +1,9 @@
 #include "Komvos_MpiChannel.hpp"
 
+#include <sched.h>
+
+#include <numeric>
+
 #include "Komvos_Error.hpp"
 
 // How this works. A binding is one set of persistent requests, for one pair of buffers, one width and, where messages
@@ -7,9 +11,10 @@
 // the first exchange with them makes requests (addBinding, then initReceive and initSend for each message that goes by
 // MPI). Nothing is allocated after that.
 //
-// MPI errors are returned, not fatal. A receive that got a wrong message completes with an error in its status or with
-// another number of values: arrivalOf() says which, the caller decides. After an error the requests cannot be trusted,
-// so finish() drops the binding and the next exchange makes a new one. Any other error of an MPI call is thrown.
+// MPI errors are returned, not fatal, by MPICH too: see arraysReturnErrors(). A receive that got a wrong message
+// completes with an error in its status or with another number of values: arrivalOf() says which, the caller decides.
+// After an error the requests cannot be trusted, so finish() drops the binding and the next exchange makes a new one.
+// Any other error of an MPI call is thrown.
 //
 // A rank that abandons an exchange uses no binding: it sends empty messages and drains what was sent to it.
 
@@ -26,6 +31,20 @@ int getBytes(const MPI_Status& status, MPI_Count& bytes) {
 #endif
 }
 
+/// MPICH, or one of its relatives, which differ from Open MPI in what they do about errors.
+constexpr bool isMpich() {
+#ifdef MPICH_NUMVERSION
+  return true;
+#else
+  return false;
+#endif
+}
+
+/// Whether calls that complete any of several requests return the error of one, as our communicator demands. MPICH asks
+/// the error handler of MPI_COMM_SELF or MPI_COMM_WORLD instead, which as a rule ends the program. So receives, for a
+/// message may have a wrong size, are completed one by one there.
+constexpr bool arraysReturnErrors() { return !isMpich(); }
+
 }  // namespace
 
 MpiChannel::MpiChannel(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule)
@@ -33,7 +52,9 @@ MpiChannel::MpiChannel(std::shared_ptr<PrivateComm> comm, int firstTag, const Sc
       firstTag_(firstTag),
       schedule_(schedule),
       indices_(schedule.receives.size()),
-      statuses_(schedule.receives.size()) {}
+      statuses_(schedule.receives.size()) {
+  started_.reserve(arraysReturnErrors() ? 0 : schedule.receives.size());
+}
 
 MpiChannel::~MpiChannel() {
   int finalized = 0;
@@ -77,16 +98,20 @@ void MpiChannel::initSend(int send) {
            "MPI_Send_init");
 }
 
-void MpiChannel::freeBindings() {
-  for (Binding& binding : bindings_) {
-    for (std::vector<MPI_Request>* requests : {&binding.sends, &binding.receives}) {
-      for (MPI_Request& request : *requests) {
-        if (request != MPI_REQUEST_NULL) {
-          MPI_Request_free(&request);
-        }
+void MpiChannel::freeBinding(Binding& binding) {
+  for (std::vector<MPI_Request>* requests : {&binding.sends, &binding.receives}) {
+    for (MPI_Request& request : *requests) {
+      if (request != MPI_REQUEST_NULL) {
+        MPI_Request_free(&request);
       }
     }
-    MPI_Type_free(&binding.type);
+  }
+  MPI_Type_free(&binding.type);
+}
+
+void MpiChannel::freeBindings() {
+  for (Binding& binding : bindings_) {
+    freeBinding(binding);
   }
   bindings_.clear();
   binding_ = nullptr;
@@ -94,13 +119,25 @@ void MpiChannel::freeBindings() {
 
 void MpiChannel::dropBinding() {
   receiveFailed_ = false;
+  if (isMpich()) {
+    freeBinding(*binding_);
+  }
   bindings_.erase(bindings_.begin() + (binding_ - bindings_.data()));
   binding_ = nullptr;
 }
 
-void MpiChannel::startReceive(int receive) { mpiCheck(MPI_Start(&binding_->receives[receive]), "MPI_Start"); }
+void MpiChannel::startReceive(int receive) {
+  mpiCheck(MPI_Start(&binding_->receives[receive]), "MPI_Start");
+  if (!arraysReturnErrors()) {
+    started_.push_back(receive);
+  }
+}
 
 void MpiChannel::startAllReceives() {
+  if (!arraysReturnErrors()) {
+    started_.resize(binding_->receives.size());
+    std::iota(started_.begin(), started_.end(), 0);
+  }
   if (!binding_->receives.empty()) {
     mpiCheck(MPI_Startall(static_cast<int>(binding_->receives.size()), binding_->receives.data()), "MPI_Startall");
   }
@@ -118,8 +155,37 @@ void MpiChannel::clearErrors() {
   }
 }
 
+int MpiChannel::completeOneByOne(bool wait) {
+  int count = 0;
+  while (count == 0 && !started_.empty()) {
+    for (std::size_t i = 0; i < started_.size();) {
+      const int receive = started_[i];
+      int done = 0;
+      const int code = MPI_Test(&binding_->receives[receive], &done, &statuses_[count]);
+      if (code == MPI_SUCCESS && done == 0) {
+        ++i;
+        continue;
+      }
+      statuses_[count].MPI_ERROR = code;
+      indices_[count++] = receive;
+      started_[i] = started_.back();
+      started_.pop_back();
+    }
+    if (!wait) {
+      break;
+    }
+    if (count == 0) {
+      sched_yield();
+    }
+  }
+  return count;
+}
+
 int MpiChannel::completeSome(bool wait) {
   clearErrors();
+  if (!arraysReturnErrors()) {
+    return completeOneByOne(wait);
+  }
   int count = 0;
   std::vector<MPI_Request>& receives = binding_->receives;
   const auto some = wait ? MPI_Waitsome : MPI_Testsome;
@@ -133,6 +199,14 @@ int MpiChannel::completeSome(bool wait) {
 void MpiChannel::completeAll() {
   clearErrors();
   std::vector<MPI_Request>& receives = binding_->receives;
+  if (!arraysReturnErrors()) {
+    for (const int receive : started_) {
+      const int code = MPI_Wait(&receives[receive], &statuses_[receive]);
+      statuses_[receive].MPI_ERROR = code;
+    }
+    started_.clear();
+    return;
+  }
   const int code = MPI_Waitall(static_cast<int>(receives.size()), receives.data(), statuses_.data());
   if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS) {
     mpiCheck(code, "MPI_Waitall");

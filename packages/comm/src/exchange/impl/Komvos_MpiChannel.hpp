@@ -78,12 +78,17 @@ class MpiChannel {
     std::vector<MPI_Request> receives;  // likewise
   };
 
-  /// Leaves the current requests and their datatype to MPI. After a truncated message Open MPI 4 frees the persistent
-  /// request, and with it a reference to the datatype that is ours: freeing them again corrupts its memory.
+  static void freeBinding(Binding& binding);
+  /// Leaves the current requests and their datatype to MPI, but for MPICH. After a truncated message Open MPI 4 frees
+  /// the persistent request, and with it a reference to the datatype that is ours: freeing them again corrupts its
+  /// memory.
   void dropBinding();
   /// Open MPI 4 may return MPI_SUCCESS although a persistent receive failed, but sets MPI_ERROR of its status. Others
   /// set it only when they return MPI_ERR_IN_STATUS; so it is cleared before each call, and looked at after it.
   void clearErrors();
+  /// Completes started receives, each by an MPI call of its own, see arraysReturnErrors(). \param wait until there is
+  /// one
+  int completeOneByOne(bool wait);
   int tagOf(const Schedule::Message& message) const { return firstTag_ + message.stage; }
 
   std::shared_ptr<PrivateComm> comm_;
@@ -93,6 +98,7 @@ class MpiChannel {
   Binding* binding_ = nullptr;  // selected
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
+  std::vector<int> started_;    // receives that completeOneByOne() has not completed; empty where it is not used
   bool receiveFailed_ = false;  // in this exchange
   std::vector<MPI_Request> emptySends_;
   std::vector<char> discarded_;
