@@ -53,6 +53,19 @@ constexpr bool runsOnHost() {
          std::is_same<typename ExecutionSpace::memory_space, Kokkos::HostSpace>::value;
 }
 
+/// A bound of a range that Kokkos takes as it is. For one of a type that its own index converts to, Kokkos 4 writes a
+/// message, which allocates, before it looks whether the bound is wrong.
+struct RangeBound {
+  int value;
+  operator int() const { return value; }
+};
+
+/// The indices [first, last), for kernels on `space`.
+template <class ExecutionSpace>
+Kokkos::RangePolicy<ExecutionSpace> range(const ExecutionSpace& space, int first, int last) {
+  return Kokkos::RangePolicy<ExecutionSpace>(space, RangeBound{first}, RangeBound{last});
+}
+
 /// Fences one execution space, with a label that says why (labels are new in Kokkos 3.5). Only tools see labels;
 /// without one, none is made, for a string allocates.
 template <class ExecutionSpace>

@@ -264,11 +264,11 @@ void NodeAwareImport<LO, GO, Node>::State::copyLocal(Impl::Direction direction, 
                                                      bool add) const {
   using Rows = Impl::CopyRows<Value, index_view>;
   const bool forward = direction == Impl::Direction::forward;
-  Kokkos::parallel_for(Impl::importSameLabel, Kokkos::RangePolicy<execution_space>(space, 0, numSame),
+  Kokkos::parallel_for(Impl::importSameLabel, Impl::range(space, 0, numSame),
                        Rows{target, source, {}, {}, 0, 0, columns, add});
   const Rows permuted = forward ? Rows{target, source, permuteTo, permuteFrom, numSame, 0, columns, add}
                                 : Rows{target, source, permuteFrom, permuteTo, 0, numSame, columns, add};
-  Kokkos::parallel_for(Impl::importPermuteLabel, Kokkos::RangePolicy<execution_space>(space, 0, numPermuted), permuted);
+  Kokkos::parallel_for(Impl::importPermuteLabel, Impl::range(space, 0, numPermuted), permuted);
 }
 
 template <class LO, class GO, class Node>

@@ -140,7 +140,7 @@ void runItems(const ExecutionSpace& space, const std::string& label, int count, 
       return;
     }
   }
-  Kokkos::parallel_for(label, Kokkos::RangePolicy<ExecutionSpace>(space, 0, count), functor);
+  Kokkos::parallel_for(label, range(space, 0, count), functor);
 }
 
 /// Rows [first, last) of `list`: target = source, or target += source.

@@ -125,7 +125,7 @@ void DeviceRows<Scalar, Graph, ExecutionSpace>::multiply(const ExecutionSpace& s
   }
   using Matrix = LocalMatrix<Scalar, typename Graph::size_type, typename Graph::data_type>;
   const Matrix matrix{graph_.row_map.data(), graph_.entries.data(), values};
-  const Kokkos::RangePolicy<ExecutionSpace> policy(space, 0, stage.count);
+  const auto policy = range(space, 0, stage.count);
   const auto launch = [&](const auto& source, auto width, int firstColumn) {
     using Source = std::decay_t<decltype(source)>;
     using Product = MultiplyListedRows<Scalar, Matrix, RowList, Source, decltype(width)::value>;

@@ -297,7 +297,7 @@ void HostRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space
       using Product = MultiplyIntervals<Scalar, index_type, LocalSource, GhostSource, Width, decltype(blocks)::value>;
       const index_type* const columns = blocks ? columns_.data() : graph_.entries.data();
       Kokkos::parallel_for(
-          multiplyRowsLabel, Kokkos::RangePolicy<ExecutionSpace>(space, first, last),
+          multiplyRowsLabel, range(space, first, last),
           Product{stage.intervals.data(), units_.data(), columns, values, local, withGhosts, result, firstColumn});
     };
     if (hasBlocks_) {

@@ -127,12 +127,11 @@ void OverlappedProduct<Matrix>::copyOwned(const const_view& x, value_type* copie
   const VectorAccess<const value_type> source{x.data(), x.stride(1)};
   const int columns = static_cast<int>(x.extent(1));
   if (copies) {
-    Kokkos::parallel_for(copyOwnedLabel, Kokkos::RangePolicy<execution_space>(space_, 0, numSame_),
-                         Copy{copied, source, {}, {}, columns});
+    Kokkos::parallel_for(copyOwnedLabel, range(space_, 0, numSame_), Copy{copied, source, {}, {}, columns});
   }
   const int numPermuted = importer_ != nullptr ? static_cast<int>(importer_->permuteTo().extent(0)) : 0;
   if (numPermuted > 0) {
-    Kokkos::parallel_for(copyPermutedLabel, Kokkos::RangePolicy<execution_space>(space_, 0, numPermuted),
+    Kokkos::parallel_for(copyPermutedLabel, range(space_, 0, numPermuted),
                          Copy{ghosts, source, importer_->permuteTo(), importer_->permuteFrom(), columns});
   }
 }
