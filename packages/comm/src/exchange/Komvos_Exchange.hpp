@@ -83,7 +83,8 @@ class Exchange {
   /// \throws BadInput if `onNode` is IntraNode::automatic; Error on all ranks if MPI has no tags left for it
   Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 1,
            IntraNode onNode = IntraNode::messages, bool mpiIsGpuAware = gpuAwareMpi());
-  /// Completes an exchange that is in flight, as abandonForward() does; else it waits for no other rank. The
+  /// Completes an exchange that is in flight, as abandonForward() does; else it waits until values that were sent have
+  /// been received, and for no other rank. The
   /// communicator may be freed before, but then the shared memory stays until MPI_Finalize.
   ~Exchange();
   Exchange(Exchange&&) noexcept;
@@ -105,6 +106,7 @@ class Exchange {
   void begin(const execution_space& space, const const_view& owned, const Interleaved& ghosts);
 
   /// Lets messages travel on; call it now and then between begin and end, for MPI seldom moves long messages by itself.
+  /// After end it moves on what this rank sent, if a receiver was late.
   /// \return true once all values have arrived; those of others may still be on their way
   bool progress();
 
@@ -120,7 +122,8 @@ class Exchange {
   /// Waits for the rest and writes it.
   /// \param ghosts [plan.numTarget x k]; ready on `space`, not yet on the host. Entries that the plan does not fill
   ///        are left alone.
-  /// \note In the place of every begin; waits for the ranks whose values are needed, and for those behind them.
+  /// \note In the place of every begin; waits for the ranks whose values are needed, and for those behind them, not for
+  /// those that need values from here: the next begin() does, in either direction.
   /// \throws PlanMismatch if `ghosts` has another shape, is not what begin() was given to fill, or values from another
   ///         rank did not arrive, or in another number; the exchange is over then. Error if none was begun.
   void end(const execution_space& space, const view& ghosts, Combine combine = Combine::insert);

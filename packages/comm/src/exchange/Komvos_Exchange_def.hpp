@@ -25,6 +25,8 @@
 //   relay   for each send whose inputs are here: kernel: receive buffer to send buffer; fence; send
 //   end     poll and relay until nothing waits; wait; (staged: copy to the device); kernel: receive buffer to vector
 //
+// end() waits for what this rank receives; what it sends is waited for before the buffers are used again.
+//
 // The first fence lets the last unpack finish before its buffer is received into; those before a send let MPI, or the
 // ranks of this node, read what the kernel wrote. Values received in place are written by MPI, or copied out of shared
 // memory by the engine, without a kernel. finishOnNode() is the part of end() for values of this node; with staging it
@@ -166,6 +168,7 @@ struct Exchange<Scalar, Device>::State {
   void unpack(const execution_space& space, const Impl::DeviceGatherList<MemorySpace>& list, const Target& vector,
               bool add);
   void finishInFlight();
+  void completeSends();
   void abandon(Direction direction);
 
   /// Marks the exchange as over, also when an exception passes.
@@ -242,6 +245,7 @@ void Exchange<Scalar, Device>::State::begin(const execution_space& space, Direct
   const bool scattersAll = !shared || static_cast<int>(vector.extent(1)) <= shared->columns();
   const bool canArriveInPlace = !staged && scattersAll && (vector.extent(1) == 1 || toFill.interleaved);
   try {
+    completeSends();
     bindBuffers(direction, static_cast<int>(vector.extent(1)), canArriveInPlace ? toFill.data : nullptr);
     Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
     if (poisons) {
@@ -368,6 +372,11 @@ void Exchange<Scalar, Device>::State::startRelays(const execution_space& space) 
 template <class Scalar, class Device>
 bool Exchange<Scalar, Device>::State::progress() {
   if (!inFlight) {
+    for (const auto& state : directions) {
+      if (state) {
+        state->engine.pollSends();
+      }
+    }
     return true;
   }
   Impl::MessageEngine& engine = current().engine;
@@ -449,6 +458,16 @@ void Exchange<Scalar, Device>::State::unpack(const execution_space& space,
   } else {
     Impl::gather<Scalar>(space, Impl::unpackLabel, list, 0, list.rows,
                          Impl::VectorAccess<Scalar>{vector.data, vector.stride}, source, columns, add);
+  }
+}
+
+/// Both directions send from what the other one receives into.
+template <class Scalar, class Device>
+void Exchange<Scalar, Device>::State::completeSends() {
+  for (const auto& state : directions) {
+    if (state) {
+      state->engine.completeSends();
+    }
   }
 }
 

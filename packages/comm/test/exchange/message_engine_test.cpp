@@ -355,4 +355,50 @@ TEST_P(MessageEngine, MayOutliveMpi) {
   checkReverse(halo, *kept.back(), 2, 1);
 }
 
+/// Rank 0 needs nothing; every other rank needs so many values of rank 0 that MPI does not buffer them.
+std::vector<Pattern> oneSource(int size, int values) {
+  std::vector<Pattern> patterns(size);
+  for (int rank = 0; rank < size; ++rank) {
+    Pattern& pattern = patterns[rank];
+    pattern.rank = rank;
+    pattern.numOwned = rank == 0 ? values : 0;
+    pattern.numTarget = rank == 0 ? 0 : values;
+    for (int i = 0; i < values; ++i) {
+      if (rank > 0) {
+        pattern.receives.push_back({{0, i}, i});
+      }
+      for (int to = 1; rank == 0 && to < size; ++to) {
+        pattern.sends.push_back({to, i});
+      }
+    }
+  }
+  return patterns;
+}
+
+/// The others begin only when rank 0 has ended: if it waited for its sends, nobody would go on.
+TEST(LatePartner, DoesNotHoldUpARankThatHasWhatItNeeds) {
+  const int size = worldSize();
+  for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
+    const Halo halo(oneSource(size, 100000), NodeTopology::uniform(size, 2), route);
+    for (const int roomFor : {0, 1}) {
+      PlainExchange<double> exchange(MPI_COMM_WORLD, halo.plan(), roomFor);
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        std::vector<double> targets = halo.targets<double>(1, -7);
+        if (halo.rank() > 0) {
+          MPI_Barrier(MPI_COMM_WORLD);
+        }
+        exchange.forward(1, halo.owned<double>(1, repeat), targets);
+        if (halo.rank() == 0) {
+          MPI_Barrier(MPI_COMM_WORLD);
+        }
+        EXPECT_EQ(halo.filled<double>(1, repeat, -7), targets) << halo.name() << ", room for " << roomFor;
+        // The other direction receives into what this one still sends from.
+        std::vector<double> owned(halo.owned<double>(1, 0).size(), 100);
+        exchange.reverse(1, halo.ghosts<double>(1, repeat), owned);
+        EXPECT_EQ(halo.summed<double>(1, repeat, 100), owned) << halo.name() << ", room for " << roomFor;
+      }
+    }
+  }
+}
+
 }  // namespace

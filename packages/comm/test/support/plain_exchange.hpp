@@ -118,6 +118,9 @@ class PlainExchange {
   }
 
   void post(Direction direction, int columns, std::vector<Value>* toFill) {
+    for (const auto& way : directions_) {
+      way->engine.completeSends();
+    }
     inFlight_ = direction;
     columns_ = columns;
     inPlace_ = toFill != nullptr && (sharedOrNull() == nullptr || columns <= shared_->columns());

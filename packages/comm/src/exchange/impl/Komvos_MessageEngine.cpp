@@ -6,7 +6,8 @@
 // How this works. The engine has no thread: it works while the exchange calls it. startReceives() opens both channels,
 // startReadySends() starts what waits for nothing. Each poll() looks at the flags in shared memory, then at MPI's
 // receives; what has arrived is counted in the tracker, which makes sends ready. The exchange pops these, packs them
-// and starts them. finish() waits for MPI's sends; those in shared memory are waited for when the next exchange begins.
+// and starts them. Its own sends, by MPI or in shared memory, are waited for when the next exchange begins
+// (completeSends): a partner that is late does not hold up what this rank does with values that it has.
 //
 // A message goes by shared memory if both ranks share memory and its values fit, otherwise by MPI. One that does not
 // fit uses both: the flag tells the width, and the receive is started when the flag is seen.
@@ -23,6 +24,17 @@ MessageEngine::MessageEngine(std::shared_ptr<PrivateComm> comm, int firstTag, co
       tracker_(schedule),
       mpi_(std::move(comm), firstTag, schedule),
       shared_(shared, direction, schedule) {}
+
+MessageEngine::~MessageEngine() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  try {
+    if (!finalized) {
+      completeSends();
+    }
+  } catch (const Error&) {  // MPI is broken: nothing is left to do
+  }
+}
 
 void MessageEngine::bind(const BufferAddresses& buffers) {
   if (mpi_.select(buffers)) {
@@ -43,6 +55,7 @@ void MessageEngine::bind(const BufferAddresses& buffers) {
 }
 
 void MessageEngine::beginExchange() {
+  completeSends();
   shared_.beginExchange();
   tracker_.reset();
   sendsComplete_ = schedule_.sends.empty();
@@ -193,9 +206,19 @@ void MessageEngine::giveUp(const std::string& reason) {
 }
 
 void MessageEngine::finish() {
-  mpi_.finish();
-  if (!failure_.empty()) {
-    throw PlanMismatch("Exchange: " + failure_);
+  if (failure_.empty()) {
+    pollSends();
+    return;
+  }
+  completeSends();
+  mpi_.finishFailed();
+  throw PlanMismatch("Exchange: " + failure_);
+}
+
+void MessageEngine::completeSends() {
+  if (!sendsComplete_) {
+    mpi_.completeSends();
+    sendsComplete_ = true;
   }
 }
 

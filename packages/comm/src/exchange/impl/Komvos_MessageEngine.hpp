@@ -27,12 +27,13 @@ class MessageEngine {
   /// \param shared where on-node messages go; null: everything goes by MPI
   MessageEngine(std::shared_ptr<PrivateComm> comm, int firstTag, const Schedule& schedule,
                 const SharedMemoryBuffers* shared, Direction direction);
+  ~MessageEngine();  ///< waits for sends: the buffers may go
   MessageEngine(const MessageEngine&) = delete;
   MessageEngine& operator=(const MessageEngine&) = delete;
 
   /// Selects the requests for these buffers, created on first use.
   void bind(const BufferAddresses& buffers);
-  /// Frees all requests: the buffers are about to go.
+  /// Frees all requests: the buffers are about to go. Not while sends are on their way.
   void unbind() { mpi_.freeBindings(); }
 
   void startReceives();
@@ -41,7 +42,7 @@ class MessageEngine {
   /// Looks for completed receives. \param wait blocks until at least one completes, if any is outstanding.
   void poll(bool wait);
   /// Once nothing is left to receive, poll makes no MPI call any more, and with most MPI libraries a long message moves
-  /// only during MPI calls of its sender.
+  /// only during MPI calls of its sender. Also after finish().
   void pollSends();
   /// Blocks until every receive is complete. Only when no send waits for one: !relaysPending().
   void waitForAll();
@@ -57,8 +58,12 @@ class MessageEngine {
   bool relaysPending() const { return !tracker_.allSendsStarted(); }
   /// This rank has no values to send from now on: later sends are empty, and finish() throws with this reason.
   void giveUp(const std::string& reason);
-  /// Completes all sends. \throws PlanMismatch if the exchange was abandoned somewhere or a message had a wrong size.
+  /// The exchange is over for this rank: everything has arrived. Sends may still be on their way, see completeSends().
+  /// \throws PlanMismatch if the exchange was abandoned somewhere or a message had a wrong size; then no send is.
   void finish();
+  /// Waits until the send buffer may be written again, and the receive buffer of the other direction, which is the
+  /// same.
+  void completeSends();
   /// Takes part in this exchange without values, so that no other rank hangs. Instead of startReceives; needs no bind.
   void abandon();
 
@@ -78,7 +83,7 @@ class MessageEngine {
   DependencyTracker tracker_;
   MpiChannel mpi_;
   SharedMemoryChannel shared_;
-  bool sendsComplete_ = false;  // as far as pollSends knows
+  bool sendsComplete_ = true;  // as far as pollSends knows
   std::string failure_;
 };
 

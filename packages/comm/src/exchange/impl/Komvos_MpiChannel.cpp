@@ -13,8 +13,8 @@
 //
 // MPI errors are returned, not fatal, by MPICH too: see arraysReturnErrors(). A receive that got a wrong message
 // completes with an error in its status or with another number of values: arrivalOf() says which, the caller decides.
-// After an error the requests cannot be trusted, so finish() drops the binding and the next exchange makes a new one.
-// Any other error of an MPI call is thrown.
+// After an error the requests cannot be trusted, so finishFailed() drops the binding and the next exchange makes a new
+// one. Any other error of an MPI call is thrown.
 //
 // A rank that abandons an exchange uses no binding: it sends empty messages and drains what was sent to it.
 
@@ -228,11 +228,14 @@ bool MpiChannel::testSends() {
   return done != 0;
 }
 
-void MpiChannel::finish() {
+void MpiChannel::completeSends() {
   if (binding_ != nullptr && !binding_->sends.empty()) {
     mpiCheck(MPI_Waitall(static_cast<int>(binding_->sends.size()), binding_->sends.data(), MPI_STATUSES_IGNORE),
              "MPI_Waitall");
   }
+}
+
+void MpiChannel::finishFailed() {
   waitForEmptySends();
   if (receiveFailed_) {
     dropBinding();

@@ -50,8 +50,10 @@ class MpiChannel {
   static bool isPending(const MPI_Status& status) { return status.MPI_ERROR == MPI_ERR_PENDING; }
   /// \return whether all started sends are complete
   bool testSends();
-  /// Completes all sends, empty ones too. Drops the binding if a receive failed.
-  void finish();
+  /// Waits for all started sends.
+  void completeSends();
+  /// Waits for empty sends too. Drops the binding if a receive failed.
+  void finishFailed();
 
   /// What a completed receive brought.
   struct Arrival {

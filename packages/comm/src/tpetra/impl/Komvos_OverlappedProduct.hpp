@@ -174,7 +174,6 @@ void OverlappedProduct<Matrix>::multiplyDuringExchange(Overlap overlap, exchange
     rows_.multiply(space_, overlap, stage, values, input, result, between);
   };
   const auto progress = [&exchange] { exchange.progress(); };
-  const auto nothing = [] {};
   multiply(RowClass::local, progress);
   forward = false;
   const bool haveOnNode = overlap == Overlap::byNode && exchange.finishOnNode(space_, ghosts);
@@ -185,9 +184,9 @@ void OverlappedProduct<Matrix>::multiplyDuringExchange(Overlap overlap, exchange
   }
   exchange.end(space_, ghosts);
   if (!haveOnNode) {
-    multiply(RowClass::onNode, nothing);
+    multiply(RowClass::onNode, progress);
   }
-  multiply(RowClass::offNode, nothing);
+  multiply(RowClass::offNode, progress);
 }
 
 }  // namespace Komvos::Impl
