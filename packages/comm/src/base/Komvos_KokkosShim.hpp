@@ -37,6 +37,15 @@ constexpr bool hostCanAccessBuffers() {
   return Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename BufferSpace<ExecutionSpace>::type>::accessible;
 }
 
+/// A region in the profile of a Kokkos tool, while this object lives.
+class ProfilingRegion {
+ public:
+  explicit ProfilingRegion(const std::string& name) { Kokkos::Profiling::pushRegion(name); }
+  ~ProfilingRegion() { Kokkos::Profiling::popRegion(); }
+  ProfilingRegion(const ProfilingRegion&) = delete;
+  ProfilingRegion& operator=(const ProfilingRegion&) = delete;
+};
+
 /// The default instance of an execution space, once Kokkos is initialized. From Kokkos 4 on, making one allocates; it
 /// is never destroyed, for that must not happen after Kokkos is finalized.
 template <class ExecutionSpace>

@@ -8,6 +8,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "Komvos_Combine.hpp"
 #include "Komvos_GpuAwareMpi.hpp"
 #include "Komvos_IntraNode.hpp"
 #include "Komvos_KokkosShim.hpp"
@@ -29,9 +30,6 @@ template <class Scalar>
 constexpr bool travelsAsBytes = std::is_trivially_destructible_v<Scalar>&& std::is_standard_layout_v<Scalar>;
 
 }  // namespace Impl
-
-/// What happens to a target entry when its value arrives.
-enum class Combine { insert, add };
 
 /// Fills ghost entries along one immutable plan, and sums them back. At most one exchange is in flight, in one
 /// direction. Movable, not copyable.
@@ -133,16 +131,19 @@ class Exchange {
   void forward(const execution_space& space, const const_view& owned, const view& ghosts,
                Combine combine = Combine::insert);
 
-  /// The reverse direction: starts sending ghost values back towards their owners, summed at every hop.
+  /// The reverse direction: starts sending ghost values back towards their owners, combined at every hop.
   /// \param ghosts [plan.numTarget x k]; reusable on return
+  /// \param combine the same on all ranks
   /// \note Collective, and throws, as begin.
-  void beginReverse(const execution_space& space, const const_view& ghosts);
-  /// Adds what arrives. Bit-reproducible: every sum has an order fixed by the plan.
-  /// \param owned [plan.numOwned x k]
+  void beginReverse(const execution_space& space, const const_view& ghosts, Combine combine = Combine::add);
+  /// Combines what arrives with `owned`, as said to beginReverse. Bit-reproducible: every sum has an order fixed by the
+  /// plan.
+  /// \param owned [plan.numOwned x k]; entries of which no rank has a ghost are left alone
   /// \throws as end
   void endReverse(const execution_space& space, const view& owned);
   /// beginReverse and endReverse.
-  void reverse(const execution_space& space, const const_view& ghosts, const view& owned);
+  void reverse(const execution_space& space, const const_view& ghosts, const view& owned,
+               Combine combine = Combine::add);
 
   /// Lets the partners of an exchange that this rank cannot take part in finish, with an error, instead of waiting
   /// for ever. For callers that check their arguments themselves, and for those that throw between begin() and end():

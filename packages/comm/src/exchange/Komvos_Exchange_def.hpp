@@ -47,6 +47,9 @@ namespace Impl {
 inline const std::string packLabel = "Komvos::Exchange::pack";
 inline const std::string relayLabel = "Komvos::Exchange::relay";
 inline const std::string unpackLabel = "Komvos::Exchange::unpack";
+inline const std::string beginRegion = "Komvos::Exchange::begin";
+inline const std::string finishOnNodeRegion = "Komvos::Exchange::finishOnNode";
+inline const std::string endRegion = "Komvos::Exchange::end";
 
 inline std::string rowsByColumns(std::size_t rows, std::size_t columns) {
   return std::to_string(rows) + " x " + std::to_string(columns);
@@ -146,13 +149,17 @@ struct Exchange<Scalar, Device>::State {
   DirectionState& current() { return *directions[index(*inFlight)]; }
   auto& sendBuffer() { return buffers.toSend(*inFlight, columns); }
   auto& receiveBuffer() { return buffers.toReceive(*inFlight, columns); }
+  bool isReverse() const { return inFlight == Direction::reverse; }
+  bool selects() const { return isReverse() && reverseCombine == Combine::insert; }
+  const typename DirectionState::Lists& lists() { return selects() ? *current().selection : current().lists; }
 
   void requireIdle() const;
   void requireInFlight(const char* caller, Direction expected) const;
   void requireShape(const char* caller, const Target& vector, int length) const;
-  void requireSameVector(const char* caller, const Target& vector, bool add) const;
+  void requireSameVector(const char* caller, const Target& vector, Combine combine) const;
 
-  void begin(const execution_space& space, Direction direction, const const_view& vector, const Target& toFill);
+  void begin(const execution_space& space, Direction direction, const const_view& vector, const Target& toFill,
+             Combine combine);
   void beginForward(const execution_space& space, const const_view& owned, const Target& ghosts);
   void bindBuffers(Direction direction, int numColumns, Scalar* toFill);
   void poisonWhatArrives(const execution_space& space, const Target& toFill);
@@ -162,11 +169,11 @@ struct Exchange<Scalar, Device>::State {
   void copyToHost(const execution_space& space);
   void startRelays(const execution_space& space);
   bool progress();
-  bool finishOnNode(const execution_space& space, const Target& ghosts, bool add);
-  void end(const execution_space& space, Direction direction, const Target& vector, bool add);
+  bool finishOnNode(const execution_space& space, const Target& ghosts, Combine combine);
+  void end(const execution_space& space, Direction direction, const Target& vector, Combine combine);
   void complete(const execution_space& space);
   void unpack(const execution_space& space, const Impl::DeviceGatherList<MemorySpace>& list, const Target& vector,
-              bool add);
+              Combine combine);
   void finishInFlight();
   void completeSends();
   void abandon(Direction direction);
@@ -189,10 +196,11 @@ struct Exchange<Scalar, Device>::State {
   Impl::MessageBuffers<Scalar, execution_space> buffers;
   std::unique_ptr<DirectionState> directions[2];  // by index(Direction)
   std::optional<Direction> inFlight;
-  int columns = 0;               // of the exchange in flight
-  Scalar* inPlace = nullptr;     // the vector that messages arrive in, if it was given to begin()
-  bool onNodeFinished = false;   // finishOnNode() has unpacked its part
-  std::exception_ptr packError;  // to be thrown once the exchange is complete
+  int columns = 0;                        // of the exchange in flight
+  Combine reverseCombine = Combine::add;  // of the exchange in flight, if that is reverse
+  Scalar* inPlace = nullptr;              // the vector that messages arrive in, if it was given to begin()
+  bool onNodeFinished = false;            // finishOnNode() has unpacked its part
+  std::exception_ptr packError;           // to be thrown once the exchange is complete
 };
 
 template <class Scalar, class Device>
@@ -221,8 +229,9 @@ void Exchange<Scalar, Device>::State::requireShape(const char* caller, const Tar
 
 /// Values that have arrived in place must have arrived in this vector.
 template <class Scalar, class Device>
-void Exchange<Scalar, Device>::State::requireSameVector(const char* caller, const Target& vector, bool add) const {
-  if (inPlace && (vector.data != inPlace || add || (columns > 1 && !vector.interleaved))) {
+void Exchange<Scalar, Device>::State::requireSameVector(const char* caller, const Target& vector,
+                                                        Combine combine) const {
+  if (inPlace && (vector.data != inPlace || combine != Combine::insert || (columns > 1 && !vector.interleaved))) {
     throw PlanMismatch(std::string("Exchange::") + caller +
                        ": begin() was given another vector to fill, or Combine is not insert (rank " +
                        std::to_string(plan->rank) + ")");
@@ -232,7 +241,8 @@ void Exchange<Scalar, Device>::State::requireSameVector(const char* caller, cons
 /// \param toFill where messages may arrive in place; without data: not known yet
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::begin(const execution_space& space, Direction direction, const const_view& vector,
-                                            const Target& toFill) {
+                                            const Target& toFill, Combine combine) {
+  const Impl::ProfilingRegion region(Impl::beginRegion);
   requireIdle();
   const int length = direction == Direction::forward ? plan->numOwned : plan->numTarget;
   if (static_cast<int>(vector.extent(0)) != length || vector.extent(1) == 0) {
@@ -247,6 +257,10 @@ void Exchange<Scalar, Device>::State::begin(const execution_space& space, Direct
   try {
     completeSends();
     bindBuffers(direction, static_cast<int>(vector.extent(1)), canArriveInPlace ? toFill.data : nullptr);
+    reverseCombine = combine;
+    if (selects() && !current().selection) {
+      current().selection = std::make_unique<typename DirectionState::Lists>(Impl::reverseSelection(*plan), staged);
+    }
     Impl::fence(space, "Komvos::Exchange::begin: the last unpack is done before its buffer is received into");
     if (poisons) {
       poisonWhatArrives(space, toFill);
@@ -290,8 +304,8 @@ void Exchange<Scalar, Device>::State::poisonWhatArrives(const execution_space& s
                        BufferAccess{receiveBuffer().host.data(), columns}, length);
   }
   const auto poison = [&](const auto& target) {
-    Impl::poisonTargets<Scalar>(space, state.unpackAll.onNode, target, columns);
-    Impl::poisonTargets<Scalar>(space, state.unpackAll.rest, target, columns);
+    Impl::poisonTargets<Scalar>(space, lists().unpackAll.onNode, target, columns);
+    Impl::poisonTargets<Scalar>(space, lists().unpackAll.rest, target, columns);
   };
   if (toFill.data != nullptr && toFill.interleaved) {
     poison(BufferAccess{toFill.data, columns});
@@ -303,10 +317,11 @@ void Exchange<Scalar, Device>::State::poisonWhatArrives(const execution_space& s
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::packAndSend(const execution_space& space, const const_view& vector) {
   packOrGiveUp([&] {
-    const auto& list = current().pack;
+    const auto& list = lists().pack;
+    const bool largest = isReverse() && reverseCombine == Combine::absMax;
     const Impl::VectorAccess<const Scalar> source{vector.data(), vector.stride(1)};
     Impl::gather<Scalar>(space, Impl::packLabel, list, 0, list.rows, BufferAccess{sendBuffer().device.data(), columns},
-                         source, columns, false);
+                         source, columns, largest ? Impl::GatherOp::largest : Impl::GatherOp::sum);
     if (staged) {
       copyToHost(space);
     }
@@ -347,21 +362,24 @@ void Exchange<Scalar, Device>::State::copyToHost(const execution_space& space) {
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::startRelays(const execution_space& space) {
   DirectionState& state = current();
-  const bool add = state.schedule.relayAdds;
+  // What this rank has of it is packed; selected copies have one source only.
+  const Impl::GatherOp op = !isReverse() || selects()           ? Impl::GatherOp::copy
+                            : reverseCombine == Combine::absMax ? Impl::GatherOp::joinLargest
+                                                                : Impl::GatherOp::addSum;
   for (int send = state.engine.popReady(); send >= 0; send = state.engine.popReady()) {
-    const int first = state.schedule.relayOffset[send];
-    const int last = state.schedule.relayOffset[send + 1];
+    const int first = lists().relayOffset[send];
+    const int last = lists().relayOffset[send + 1];
     packOrGiveUp([&] {
       if (!state.engine.needsPacking(send)) {
         // the receiver reads our receive buffer
       } else if (staged) {
         Impl::gather<Scalar>(Impl::defaultSpace<Kokkos::DefaultHostExecutionSpace>(), Impl::relayLabel,
-                             state.relayOnHost, first, last, BufferAccess{sendBuffer().host.data(), columns},
-                             BufferAccess{receiveBuffer().host.data(), columns}, columns, add);
+                             lists().relayOnHost, first, last, BufferAccess{sendBuffer().host.data(), columns},
+                             BufferAccess{receiveBuffer().host.data(), columns}, columns, op);
       } else {
-        Impl::gather<Scalar>(space, Impl::relayLabel, state.relay, first, last,
+        Impl::gather<Scalar>(space, Impl::relayLabel, lists().relay, first, last,
                              BufferAccess{sendBuffer().device.data(), columns},
-                             BufferAccess{receiveBuffer().device.data(), columns}, columns, add);
+                             BufferAccess{receiveBuffer().device.data(), columns}, columns, op);
         Impl::fence(space, "Komvos::Exchange::relay: packed before send");
       }
     });
@@ -387,11 +405,13 @@ bool Exchange<Scalar, Device>::State::progress() {
 }
 
 template <class Scalar, class Device>
-bool Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space, const Target& ghosts, bool add) {
+bool Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space, const Target& ghosts,
+                                                   Combine combine) {
+  const Impl::ProfilingRegion region(Impl::finishOnNodeRegion);
   requireInFlight("finishOnNode", Direction::forward);
   try {
     requireShape("finishOnNode", ghosts, plan->numTarget);
-    requireSameVector("finishOnNode", ghosts, add);
+    requireSameVector("finishOnNode", ghosts, combine);
   } catch (const PlanMismatch&) {  // values of others still travel through this rank
     const EndsExchange afterwards{*this};
     complete(space);
@@ -405,14 +425,15 @@ bool Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space,
     state.engine.poll(true);
     startRelays(space);
   }
-  unpack(space, inPlace ? state.unpackBuffered.onNode : state.unpackAll.onNode, ghosts, add);
+  unpack(space, inPlace ? lists().unpackBuffered.onNode : lists().unpackAll.onNode, ghosts, combine);
   onNodeFinished = true;
   return true;
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::end(const execution_space& space, Direction direction, const Target& vector,
-                                          bool add) {
+                                          Combine combine) {
+  const Impl::ProfilingRegion region(Impl::endRegion);
   requireInFlight("end", direction);
   const EndsExchange afterwards{*this};
   complete(space);
@@ -420,12 +441,12 @@ void Exchange<Scalar, Device>::State::end(const execution_space& space, Directio
     Kokkos::deep_copy(receiveBuffer().device, receiveBuffer().host);
   }
   requireShape("end", vector, direction == Direction::forward ? plan->numTarget : plan->numOwned);
-  requireSameVector("end", vector, add);
-  const auto& lists = inPlace ? current().unpackBuffered : current().unpackAll;
+  requireSameVector("end", vector, combine);
+  const auto& unpackLists = inPlace ? lists().unpackBuffered : lists().unpackAll;
   if (!onNodeFinished) {
-    unpack(space, lists.onNode, vector, add);
+    unpack(space, unpackLists.onNode, vector, combine);
   }
-  unpack(space, lists.rest, vector, add);
+  unpack(space, unpackLists.rest, vector, combine);
 }
 
 /// Waits for all messages.
@@ -450,14 +471,17 @@ void Exchange<Scalar, Device>::State::complete(const execution_space& space) {
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::State::unpack(const execution_space& space,
                                              const Impl::DeviceGatherList<MemorySpace>& list, const Target& vector,
-                                             bool add) {
+                                             Combine combine) {
+  const Impl::GatherOp op = combine == Combine::insert ? Impl::GatherOp::copy
+                            : combine == Combine::add  ? Impl::GatherOp::addSum
+                                                       : Impl::GatherOp::joinLargest;
   const BufferAccess source{receiveBuffer().device.data(), columns};
   if (vector.interleaved) {
     Impl::gather<Scalar>(space, Impl::unpackLabel, list, 0, list.rows, BufferAccess{vector.data, columns}, source,
-                         columns, add);
+                         columns, op);
   } else {
     Impl::gather<Scalar>(space, Impl::unpackLabel, list, 0, list.rows,
-                         Impl::VectorAccess<Scalar>{vector.data, vector.stride}, source, columns, add);
+                         Impl::VectorAccess<Scalar>{vector.data, vector.stride}, source, columns, op);
   }
 }
 
@@ -517,12 +541,12 @@ void Exchange<Scalar, Device>::State::beginForward(const execution_space& space,
                        ", it must be " + Impl::rowsByColumns(plan->numTarget, owned.extent(1)) + " (rank " +
                        std::to_string(plan->rank) + ")");
   }
-  begin(space, Direction::forward, owned, ghosts);
+  begin(space, Direction::forward, owned, ghosts, Combine::insert);
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::begin(const execution_space& space, const const_view& owned) {
-  state_->begin(space, Impl::Direction::forward, owned, {});
+  state_->begin(space, Impl::Direction::forward, owned, {}, Combine::insert);
 }
 
 template <class Scalar, class Device>
@@ -542,22 +566,22 @@ bool Exchange<Scalar, Device>::progress() {
 
 template <class Scalar, class Device>
 bool Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const view& ghosts, Combine combine) {
-  return state_->finishOnNode(space, ghosts, combine == Combine::add);
+  return state_->finishOnNode(space, ghosts, combine);
 }
 
 template <class Scalar, class Device>
 bool Exchange<Scalar, Device>::finishOnNode(const execution_space& space, const Interleaved& ghosts, Combine combine) {
-  return state_->finishOnNode(space, ghosts, combine == Combine::add);
+  return state_->finishOnNode(space, ghosts, combine);
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::end(const execution_space& space, const Interleaved& ghosts, Combine combine) {
-  state_->end(space, Impl::Direction::forward, ghosts, combine == Combine::add);
+  state_->end(space, Impl::Direction::forward, ghosts, combine);
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::end(const execution_space& space, const view& ghosts, Combine combine) {
-  state_->end(space, Impl::Direction::forward, ghosts, combine == Combine::add);
+  state_->end(space, Impl::Direction::forward, ghosts, combine);
 }
 
 template <class Scalar, class Device>
@@ -568,18 +592,19 @@ void Exchange<Scalar, Device>::forward(const execution_space& space, const const
 }
 
 template <class Scalar, class Device>
-void Exchange<Scalar, Device>::beginReverse(const execution_space& space, const const_view& ghosts) {
-  state_->begin(space, Impl::Direction::reverse, ghosts, {});
+void Exchange<Scalar, Device>::beginReverse(const execution_space& space, const const_view& ghosts, Combine combine) {
+  state_->begin(space, Impl::Direction::reverse, ghosts, {}, combine);
 }
 
 template <class Scalar, class Device>
 void Exchange<Scalar, Device>::endReverse(const execution_space& space, const view& owned) {
-  state_->end(space, Impl::Direction::reverse, owned, true);
+  state_->end(space, Impl::Direction::reverse, owned, state_->reverseCombine);
 }
 
 template <class Scalar, class Device>
-void Exchange<Scalar, Device>::reverse(const execution_space& space, const const_view& ghosts, const view& owned) {
-  beginReverse(space, ghosts);
+void Exchange<Scalar, Device>::reverse(const execution_space& space, const const_view& ghosts, const view& owned,
+                                       Combine combine) {
+  beginReverse(space, ghosts, combine);
   endReverse(space, owned);
 }
 
@@ -605,7 +630,9 @@ std::size_t Exchange<Scalar, Device>::memoryBytes() const {
 
 template <class Scalar, class Device>
 bool Exchange<Scalar, Device>::canShareMemory(bool mpiIsGpuAware) {
-  return Impl::hostCanAccessBuffers<execution_space>() || stagingForced() || !mpiIsGpuAware;
+  // Shared memory is the host's: kernels of a GPU write their own memory, even where the host may read that.
+  const bool stages = stagingForced() || (!Impl::hostCanAccessBuffers<execution_space>() && !mpiIsGpuAware);
+  return Impl::runsOnHost<execution_space>() || stages;
 }
 
 template <class Scalar, class Device>

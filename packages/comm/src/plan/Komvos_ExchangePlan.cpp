@@ -16,7 +16,7 @@
 namespace Komvos {
 
 std::size_t ExchangePlan::memoryBytes() const {
-  return sizeof(*this) + (sends.size() + receives.size()) * sizeof(PlanMessage) + sendSource.size() * sizeof(int) +
+  return sizeof(*this) + (sends.size() + receives.size()) * sizeof(PlanMessage) + 2 * sendSource.size() * sizeof(int) +
          deliveries.size() * sizeof(Delivery);
 }
 
@@ -80,6 +80,7 @@ class PlanInProgress {
       data.insert(data.end(), {first.value.owner, first.value.local, static_cast<int>(destinations.size())});
       data.insert(data.end(), destinations.begin(), destinations.end());
       plan_.sendSource.push_back(first.source);
+      plan_.sendHighest.push_back(destinations.back());
       ++plan_.sends.back().count;
     }
     items_.erase(leaving, items_.end());

@@ -42,6 +42,8 @@ struct ExchangePlan {
   std::vector<PlanMessage> receives;  ///< by stage, then source
   /// For each position of the send buffer: an owned index i >= 0, or ~p for position p of the receive buffer.
   std::vector<int> sendSource;
+  /// For each position of the send buffer: the highest rank that the value reaches this way.
+  std::vector<int> sendHighest;
   std::vector<Delivery> deliveries;  ///< by target
 
   int sendLength() const { return static_cast<int>(sendSource.size()); }

@@ -2,6 +2,7 @@
 /// Tpetra::Import's doImport and doExport along a node-aware route.
 #pragma once
 
+#include <Teuchos_Describable.hpp>
 #include <Teuchos_RCP.hpp>
 #include <Tpetra_CombineMode.hpp>
 #include <Tpetra_Export_fwd.hpp>
@@ -29,7 +30,24 @@ struct ExchangePlan;
 /// \endcode
 ///
 /// The *owned* map is the one where every entry belongs to one rank: the source of an Import, the target of an Export.
-/// The *overlapping* map is the other. Imports copy from owned to overlapping; exports sum the other way.
+/// The *overlapping* map is the other. Imports go from owned to overlapping, exports the other way, whether this object
+/// was made from an Import or an Export: as Tpetra's doExport with an Import, its reverse mode, and the other way
+/// round.
+///
+/// Modes, as in Tpetra: an entry that *stays* has source and target on this rank, in the same place or permuted; the
+/// others *arrive* from other ranks.
+///
+/// | mode | entries that stay | entries that arrive |
+/// |---|---|---|
+/// | INSERT, REPLACE | replace | replace |
+/// | ADD | replace | are added |
+/// | ADD_ASSIGN | are added | are added |
+/// | ABSMAX | replace | the larger magnitude is left |
+/// | ZERO | replace | none, and nothing is communicated |
+///
+/// In an export several ranks may send to one entry. They are summed, or their largest magnitude is taken, on the way;
+/// sums have a fixed order. With INSERT and REPLACE the highest rank wins, against an entry that stays, too: Tpetra,
+/// who leaves it open, does the same where it unpacks with one thread.
 ///
 /// For all types of maps that this Tpetra is compiled for, and of values that its vectors hold. For others, as float
 /// where Tpetra has double only, include Komvos_NodeAwareImport_def.hpp, and Tpetra's own.
@@ -37,7 +55,7 @@ struct ExchangePlan;
 /// The maps are kept by reference count; the Import itself is not needed any more once this object is made.
 template <class LocalOrdinal = DefaultLocalOrdinal, class GlobalOrdinal = DefaultGlobalOrdinal,
           class Node = DefaultNode>
-class NodeAwareImport {
+class NodeAwareImport : public Teuchos::Describable {
   static_assert(std::is_same_v<LocalOrdinal, int>, "Komvos::NodeAwareImport: LocalOrdinal must be int, as in Trilinos");
 
  public:
@@ -58,22 +76,24 @@ class NodeAwareImport {
   explicit NodeAwareImport(const import_type& importer, const ExchangeOptions& options = {});
   /// The same for an Export. \note Collective, and throws, as above.
   explicit NodeAwareImport(const export_type& exporter, const ExchangeOptions& options = {});
-  ~NodeAwareImport();
+  ~NodeAwareImport() override;
   NodeAwareImport(NodeAwareImport&&) noexcept;
   NodeAwareImport& operator=(NodeAwareImport&&) noexcept;
 
-  /// target <- source, by INSERT or REPLACE (the same here), ADD (entries that stay on the rank are replaced, others
-  /// added, as Tpetra does) or ADD_ASSIGN (all are added).
+  /// target <- source.
   /// \param source over the owned map, any number of columns
   /// \param target over the overlapping map, as many columns
-  /// \note Collective; bit-identical to Tpetra's doImport.
-  /// \throws PlanMismatch if a vector does not fit its map, BadInput for another mode. Whatever is thrown on one rank,
-  /// those that would have got values from it throw PlanMismatch; also where it abandoned the exchange, see exchange()
+  /// \param mode the same on all ranks
+  /// \note Collective; bit-identical to Tpetra's doImport. The second of two imports in a row to the same memory, and
+  /// those after it, receive one column in place where neighbours in a message are neighbours there.
+  /// \throws PlanMismatch if a vector does not fit its map, BadInput for an unknown mode. Whatever is thrown on one
+  /// rank, those that would have got values from it throw PlanMismatch; also where it abandoned the exchange, see
+  /// exchange()
   template <class Scalar>
   void doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                 Tpetra::CombineMode mode) const;
 
-  /// target <- source summed, by ADD or ADD_ASSIGN as above.
+  /// target <- source, the other way.
   /// \param source over the overlapping map
   /// \param target over the owned map
   /// \note Collective; equal to Tpetra's doExport but for the order of sums, which here is always the same.
@@ -88,6 +108,14 @@ class NodeAwareImport {
   /// The route, messages and values of this halo, over all ranks.
   const HaloReport& report() const;
   const ExchangePlan& plan() const;
+
+  /// The route and its messages in one line.
+  std::string description() const override;
+  /// VERB_LOW: route, messages, neighbours; VERB_MEDIUM: what was considered; VERB_HIGH: messages and memory of each
+  /// rank; VERB_EXTREME: every message. The lines appear where `out` prints, which should be rank 0.
+  /// \note Collective from VERB_HIGH on.
+  void describe(Teuchos::FancyOStream& out,
+                Teuchos::EVerbosityLevel level = Teuchos::Describable::verbLevel_default) const override;
 
   /// For operators that overlap communication with work. Local index i < numSame() is the same entry in both maps;
   /// the exchange fills the rest of the overlapping map, index i at ghost i - numSame(), except for the permuted

@@ -2,11 +2,16 @@
 /// Definitions of NodeAwareImport, for types that this library is not compiled for.
 #pragma once
 
+#include <Tpetra_Details_Profiling.hpp>
 #include <Tpetra_Details_Transfer.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <Tpetra_Details_gathervPrint.hpp>
 #include <Tpetra_Export.hpp>
 #include <Tpetra_Import.hpp>
 #include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
 #include <string>
 #include <typeindex>
 #include <unordered_map>
@@ -16,6 +21,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_GatherKernels.hpp"
+#include "Komvos_HaloDescription.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_PrivateComm.hpp"
@@ -29,8 +35,9 @@
 //
 // doImport and doExport are one body, transfer(), read in two directions. It checks the vectors, begins the exchange,
 // copies what stays on this rank while messages travel (same entries, then permuted ones), and ends the exchange, which
-// writes or adds the rest. In an export, several permuted entries may add to one owned entry, hence the atomic add in
-// CopyRows. The last fence makes the target readable on the host.
+// combines the rest with the target. The last fence makes the target readable on the host. A map may name an entry
+// twice on one rank, so that in an export several permuted entries go to one owned entry: LocalPermutation makes them
+// one row.
 //
 // A rank that throws, for whatever reason, abandons the exchange first, so that no other rank waits.
 // Exchanges are made for each scalar type when it is first used.
@@ -43,6 +50,70 @@ namespace Impl {
 inline const std::string importSameLabel = "Komvos::NodeAwareImport::same";
 inline const std::string importPermuteLabel = "Komvos::NodeAwareImport::permute";
 
+/// What a mode does to the entries that stay, and to those that arrive.
+struct ModeRules {
+  bool addsLocally;
+  std::optional<Combine> arriving;  ///< nothing: nothing is communicated
+};
+
+/// \throws BadInput for a mode that Tpetra does not have
+inline ModeRules rulesOf(Tpetra::CombineMode mode, const char* caller) {
+  switch (mode) {
+    case Tpetra::INSERT:
+    case Tpetra::REPLACE:
+      return {false, Combine::insert};
+    case Tpetra::ADD:
+      return {false, Combine::add};
+    case Tpetra::ADD_ASSIGN:
+      return {true, Combine::add};
+    case Tpetra::ABSMAX:
+      return {false, Combine::absMax};
+    case Tpetra::ZERO:
+      return {false, std::nullopt};
+  }
+  throw BadInput(std::string(caller) + ": CombineMode " + std::to_string(static_cast<int>(mode)) +
+                 " is none of INSERT, REPLACE, ADD, ADD_ASSIGN, ABSMAX, ZERO");
+}
+
+/// Entries that stay on this rank, but in another place. Indices count from the start of the owned vector, and of the
+/// ghosts.
+template <class MemorySpace>
+struct LocalPermutation {
+  using List = DeviceGatherList<MemorySpace>;
+  List forward;
+  List reverseSum, reverseCopy;  ///< of several that go to one entry: all of them, the last of them
+
+  LocalPermutation() = default;
+  LocalPermutation(const std::vector<int>& ghosts, const std::vector<int>& owned)
+      : forward(GatherList{ghosts, {}, owned}) {
+    std::vector<int> order(owned.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return owned[a] < owned[b]; });
+    GatherList sum, copy;
+    for (const int i : order) {
+      if (copy.to.empty() || copy.to.back() != owned[i]) {
+        copy.to.push_back(owned[i]);
+        copy.from.emplace_back();
+        sum.offset.push_back(static_cast<int>(sum.from.size()));
+      }
+      copy.from.back() = ghosts[i];
+      sum.from.push_back(ghosts[i]);
+    }
+    reverseCopy = List(copy);
+    if (copy.to.size() == order.size()) {
+      reverseSum = reverseCopy;
+      return;
+    }
+    sum.to = copy.to;
+    sum.offset.push_back(static_cast<int>(sum.from.size()));
+    reverseSum = List(sum);
+  }
+  std::size_t memoryBytes() const {
+    const bool sameLists = reverseSum.to.data() == reverseCopy.to.data();
+    return forward.memoryBytes() + reverseCopy.memoryBytes() + (sameLists ? 0 : reverseSum.memoryBytes());
+  }
+};
+
 }  // namespace Impl
 
 template <class LO, class GO, class Node>
@@ -52,17 +123,21 @@ struct NodeAwareImport<LO, GO, Node>::State {
   std::shared_ptr<Impl::PrivateComm> comm;
   MPI_Comm userComm = MPI_COMM_NULL;
   int numSame = 0;
-  int numPermuted = 0;
-  index_view permuteTo, permuteFrom;
+  Impl::LocalPermutation<typename index_view::memory_space> permutation;
   PlannedHalo halo;
-  std::unordered_map<std::type_index, std::shared_ptr<void>> exchanges;  // by scalar type
+  mutable const void* lastTarget = nullptr;  ///< of doImport, from its first ghost on
+  /// An exchange of some type.
+  struct AnyExchange {
+    std::shared_ptr<void> exchange;
+    std::function<std::size_t()> memoryBytes;
+  };
+  std::unordered_map<std::type_index, AnyExchange> exchanges;  // by scalar type
 
   State(const Tpetra::Details::Transfer<LO, GO, Node>& transfer, bool isImport, const ExchangeOptions& options)
       : ownedMap(isImport ? transfer.getSourceMap() : transfer.getTargetMap()),
         overlappingMap(isImport ? transfer.getTargetMap() : transfer.getSourceMap()),
         userComm(Tpetra::Details::extractMpiCommFromTeuchos(*ownedMap->getComm())),
-        numSame(static_cast<int>(transfer.getNumSameIDs())),
-        numPermuted(static_cast<int>(transfer.getNumPermuteIDs())) {
+        numSame(static_cast<int>(transfer.getNumSameIDs())) {
     comm = Impl::PrivateComm::of(userComm);
     Impl::TransferLists lists;
     if (isImport) {
@@ -89,12 +164,17 @@ struct NodeAwareImport<LO, GO, Node>::State {
     for (int& index : ghost) {
       index -= numSame;
     }
-    using Space = typename index_view::memory_space;
-    permuteTo = Impl::deviceList<Space>("Komvos::NodeAwareImport::permuteTo", ghost);
-    permuteFrom =
-        Impl::deviceList<Space>("Komvos::NodeAwareImport::permuteFrom", std::vector<int>(from.begin(), from.end()));
+    permutation = {ghost, std::vector<int>(from.begin(), from.end())};
   }
 
+  /// Plan, lists, and what exchanges hold; not what MPI holds for them.
+  std::size_t memoryBytes() const {
+    std::size_t bytes = halo.plan->memoryBytes() + permutation.memoryBytes();
+    for (const auto& [type, one] : exchanges) {
+      bytes += one.exchange ? one.memoryBytes() - halo.plan->memoryBytes() : 0;
+    }
+    return bytes;
+  }
   int numOverlapping() const { return numSame + halo.plan->numTarget; }
   /// The rows of an overlapping vector that the exchange moves.
   template <class View>
@@ -107,7 +187,10 @@ struct NodeAwareImport<LO, GO, Node>::State {
                 multivector_type<Scalar>& target, Tpetra::CombineMode mode) const;
   template <class Value, class Source, class Target>
   void run(Impl::Direction direction, Exchange<Value, device_type>& exchange, const Source& x, const Target& y,
-           Tpetra::CombineMode mode, bool& othersWait) const;
+           const Impl::ModeRules& rules, bool& othersWait) const;
+  template <class Value, class Source, class Target>
+  void beginExchange(Impl::Direction direction, const execution_space& space, Exchange<Value, device_type>& exchange,
+                     const Source& x, const Target& y, Combine combine) const;
   template <class Value>
   void copyLocal(Impl::Direction direction, const execution_space& space, const Impl::VectorAccess<const Value>& source,
                  const Impl::VectorAccess<Value>& target, int columns, bool add) const;
@@ -129,13 +212,14 @@ NodeAwareImport<LO, GO, Node>& NodeAwareImport<LO, GO, Node>::operator=(NodeAwar
 template <class LO, class GO, class Node>
 template <class Scalar>
 auto NodeAwareImport<LO, GO, Node>::exchange() const -> exchange_type<Scalar>& {
-  std::shared_ptr<void>& found = state_->exchanges[typeid(Scalar)];
-  if (!found) {
+  typename State::AnyExchange& found = state_->exchanges[typeid(Scalar)];
+  if (!found.exchange) {
     const PlannedHalo& halo = state_->halo;
-    found = std::make_shared<exchange_type<Scalar>>(state_->userComm, halo.plan, halo.columns, halo.intraNode,
-                                                    halo.mpiIsGpuAware);
+    const auto made = std::make_shared<exchange_type<Scalar>>(state_->userComm, halo.plan, halo.columns, halo.intraNode,
+                                                              halo.mpiIsGpuAware);
+    found = {made, [exchange = made.get()] { return exchange->memoryBytes(); }};
   }
-  return *static_cast<exchange_type<Scalar>*>(found.get());
+  return *static_cast<exchange_type<Scalar>*>(found.exchange.get());
 }
 
 namespace Impl {
@@ -164,9 +248,12 @@ class ContiguousColumns {
   Teuchos::RCP<MultiVector> copy_;
 };
 
-inline bool addsLocally(Tpetra::CombineMode mode) { return mode == Tpetra::ADD_ASSIGN; }
-inline bool addsRemotely(Tpetra::CombineMode mode) { return mode == Tpetra::ADD || mode == Tpetra::ADD_ASSIGN; }
-inline bool replaces(Tpetra::CombineMode mode) { return mode == Tpetra::INSERT || mode == Tpetra::REPLACE; }
+/// Whether two vectors share memory, from the first to the last entry of each.
+template <class A, class B>
+bool shareMemory(const A& a, const B& b) {
+  const std::less<const void*> before;
+  return before(a.data(), b.data() + b.span()) && before(b.data(), a.data() + a.span());
+}
 
 /// doImport and doExport, in words.
 inline const char* callerOf(Direction direction) {
@@ -176,15 +263,6 @@ inline const char* callerOf(Direction direction) {
 template <class ExchangeType>
 void abandonDirection(ExchangeType& exchange, Direction direction) {
   direction == Direction::forward ? exchange.abandonForward() : exchange.abandonReverse();
-}
-
-/// \throws BadInput for a mode that this direction does not have
-inline void requireMode(Direction direction, Tpetra::CombineMode mode) {
-  const bool forward = direction == Direction::forward;
-  if (!addsRemotely(mode) && !(forward && replaces(mode))) {
-    throw BadInput(std::string(callerOf(direction)) + ": CombineMode must be " +
-                   (forward ? "INSERT, REPLACE, ADD" : "ADD") + " or ADD_ASSIGN");
-  }
 }
 
 /// \throws PlanMismatch if a vector does not fit
@@ -211,15 +289,15 @@ template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::State::transfer(Impl::Direction direction, exchange_type<Scalar>& exchange,
                                                     const multivector_type<Scalar>& source,
                                                     multivector_type<Scalar>& target, Tpetra::CombineMode mode) const {
-  bool othersWait = true;
+  bool othersWait = mode != Tpetra::ZERO;
   try {
-    Impl::requireMode(direction, mode);
+    const Impl::ModeRules rules = Impl::rulesOf(mode, Impl::callerOf(direction));
     Impl::ContiguousColumns<multivector_type<Scalar>> from(source);
     Impl::ContiguousColumns<multivector_type<Scalar>> to(target);
     const auto x = from.read();
     const auto y = to.readWrite();
     Impl::requireShapes(exchange.plan(), direction, x, y, numOverlapping());
-    run(direction, exchange, x, y, mode, othersWait);
+    run(direction, exchange, x, y, rules, othersWait);
     to.finish(target);
   } catch (...) {
     if (othersWait) {
@@ -233,26 +311,46 @@ void NodeAwareImport<LO, GO, Node>::State::transfer(Impl::Direction direction, e
 template <class LO, class GO, class Node>
 template <class Value, class Source, class Target>
 void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchange<Value, device_type>& exchange,
-                                               const Source& x, const Target& y, Tpetra::CombineMode mode,
+                                               const Source& x, const Target& y, const Impl::ModeRules& rules,
                                                bool& othersWait) const {
-  const bool forward = direction == Impl::Direction::forward;
   const execution_space& space = Impl::defaultSpace<execution_space>();
-  othersWait = false;  // begin() and end() let the others finish before they throw
-  if (forward) {
-    exchange.begin(space, x);
-  } else {
-    exchange.beginReverse(space, ghostsOf(x));
+  if (rules.arriving) {
+    othersWait = false;  // begin() and end() let the others finish before they throw
+    beginExchange(direction, space, exchange, x, y, *rules.arriving);
+    othersWait = true;
   }
-  othersWait = true;
   copyLocal<Value>(direction, space, {x.data(), x.stride(1)}, {y.data(), y.stride(1)}, static_cast<int>(x.extent(1)),
-                   Impl::addsLocally(mode));
-  othersWait = false;
-  if (forward) {
-    exchange.end(space, ghostsOf(y), Impl::addsRemotely(mode) ? Combine::add : Combine::insert);
-  } else {
-    exchange.endReverse(space, y);
+                   rules.addsLocally);
+  if (rules.arriving) {
+    othersWait = false;
+    if (direction == Impl::Direction::forward) {
+      exchange.end(space, ghostsOf(y), *rules.arriving);
+    } else {
+      exchange.endReverse(space, y);
+    }
   }
   Impl::fence(space, "Komvos::NodeAwareImport: target may be read on the host");
+}
+
+/// Values may arrive in the target itself. Where that is another one each time, this would cost more than it saves: the
+/// requests of MPI are bound to addresses.
+template <class LO, class GO, class Node>
+template <class Value, class Source, class Target>
+void NodeAwareImport<LO, GO, Node>::State::beginExchange(Impl::Direction direction, const execution_space& space,
+                                                         Exchange<Value, device_type>& exchange, const Source& x,
+                                                         const Target& y, Combine combine) const {
+  if (direction == Impl::Direction::reverse) {
+    exchange.beginReverse(space, ghostsOf(x), combine);
+    return;
+  }
+  const auto ghosts = ghostsOf(y);
+  const bool again = lastTarget == ghosts.data();
+  lastTarget = ghosts.data();
+  if (again && combine == Combine::insert && !Impl::shareMemory(x, ghosts)) {
+    exchange.begin(space, x, ghosts);
+  } else {
+    exchange.begin(space, x);
+  }
 }
 
 /// Entries that stay on this rank: those at the same place in both maps, and the permuted ones.
@@ -263,18 +361,25 @@ void NodeAwareImport<LO, GO, Node>::State::copyLocal(Impl::Direction direction, 
                                                      const Impl::VectorAccess<Value>& target, int columns,
                                                      bool add) const {
   using Rows = Impl::CopyRows<Value, index_view>;
-  const bool forward = direction == Impl::Direction::forward;
   Kokkos::parallel_for(Impl::importSameLabel, Impl::range(space, 0, numSame),
                        Rows{target, source, {}, {}, 0, 0, columns, add});
-  const Rows permuted = forward ? Rows{target, source, permuteTo, permuteFrom, numSame, 0, columns, add}
-                                : Rows{target, source, permuteFrom, permuteTo, 0, numSame, columns, add};
-  Kokkos::parallel_for(Impl::importPermuteLabel, Impl::range(space, 0, numPermuted), permuted);
+  const Impl::GatherOp op = add ? Impl::GatherOp::addSum : Impl::GatherOp::copy;
+  if (direction == Impl::Direction::forward) {
+    const Impl::VectorAccess<Value> ghosts{target.data + numSame, target.stride};
+    Impl::gather<Value>(space, Impl::importPermuteLabel, permutation.forward, 0, permutation.forward.rows, ghosts,
+                        source, columns, op);
+  } else {
+    const auto& list = add ? permutation.reverseSum : permutation.reverseCopy;
+    const Impl::VectorAccess<const Value> ghosts{source.data + numSame, source.stride};
+    Impl::gather<Value>(space, Impl::importPermuteLabel, list, 0, list.rows, target, ghosts, columns, op);
+  }
 }
 
 template <class LO, class GO, class Node>
 template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                                              Tpetra::CombineMode mode) const {
+  const Tpetra::Details::ProfilingRegion region("Komvos::NodeAwareImport::doImport");
   state_->transfer(Impl::Direction::forward, exchange<Scalar>(), source, target, mode);
 }
 
@@ -282,6 +387,7 @@ template <class LO, class GO, class Node>
 template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                                              Tpetra::CombineMode mode) const {
+  const Tpetra::Details::ProfilingRegion region("Komvos::NodeAwareImport::doExport");
   state_->transfer(Impl::Direction::reverse, exchange<Scalar>(), source, target, mode);
 }
 
@@ -302,16 +408,34 @@ const ExchangePlan& NodeAwareImport<LO, GO, Node>::plan() const {
   return *state_->halo.plan;
 }
 template <class LO, class GO, class Node>
+std::string NodeAwareImport<LO, GO, Node>::description() const {
+  return "Komvos::NodeAwareImport: {" + Impl::haloInOneLine(report()) + "}";
+}
+template <class LO, class GO, class Node>
+void NodeAwareImport<LO, GO, Node>::describe(Teuchos::FancyOStream& out, Teuchos::EVerbosityLevel level) const {
+  level = level == Teuchos::VERB_DEFAULT ? Teuchos::VERB_LOW : level;
+  if (level == Teuchos::VERB_NONE) {
+    return;
+  }
+  const auto comm = getOwnedMap()->getComm();
+  if (comm->getRank() == 0) {
+    out << "Komvos::NodeAwareImport:\n" << Impl::haloOfAllRanks(report(), level);
+  }
+  if (level >= Teuchos::VERB_HIGH) {
+    Tpetra::Details::gathervPrint(out, Impl::haloOfRank(plan(), state_->memoryBytes(), level), *comm);
+  }
+}
+template <class LO, class GO, class Node>
 int NodeAwareImport<LO, GO, Node>::numSame() const {
   return state_->numSame;
 }
 template <class LO, class GO, class Node>
 auto NodeAwareImport<LO, GO, Node>::permuteTo() const -> index_view {
-  return state_->permuteTo;
+  return state_->permutation.forward.to;
 }
 template <class LO, class GO, class Node>
 auto NodeAwareImport<LO, GO, Node>::permuteFrom() const -> index_view {
-  return state_->permuteFrom;
+  return state_->permutation.forward.from;
 }
 
 /// Compiles NodeAwareImport for maps of these types; in namespace Komvos.

@@ -5,6 +5,8 @@
 
 #include <Tpetra_Details_DefaultTypes.hpp>
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <set>
@@ -110,6 +112,7 @@ struct Halo {
        Pairing pairing = Pairing::byVolume, bool gaps = true)
       : comm(onComm), rank(rankIn(onComm)), patterns(std::move(halo)), topology(where), route(choice) {
     for (Pattern& pattern : patterns) {
+      pattern.normalize();
       if (!gaps) {
         numberTargets(pattern);
         continue;
@@ -172,7 +175,8 @@ struct Halo {
   /// A number for each target, that other ranks can compute too.
   template <class Scalar>
   static Scalar targetValue(int rank, int target, int column) {
-    return static_cast<Scalar>(1 + rank * 31 + target * 3 + column);
+    const int value = 1 + rank * 31 + target * 3 + column;
+    return static_cast<Scalar>((rank + target) % 2 == 0 ? value : -value);
   }
 
   template <class Scalar>
@@ -186,14 +190,19 @@ struct Halo {
     return values;
   }
 
-  /// Owned values after a reverse exchange of ghosts(columns) onto `background`.
+  /// Owned values after a reverse exchange of ghosts(columns) onto `background`. Of several copies that of the highest
+  /// rank, there of the highest target, is inserted: patterns are sorted by rank, receives of a value by target.
   template <class Scalar>
-  HostVector<Scalar> summed(int columns, Scalar background) const {
+  HostVector<Scalar> combined(int columns, Scalar background, Combine how) const {
     HostVector<Scalar> values(columns, std::vector<Scalar>(mine().numOwned, background));
     for (const Pattern& pattern : patterns) {
       for (const Pattern::Receive& r : pattern.receives) {
         for (int j = 0; j < columns && r.value.owner == rank; ++j) {
-          values[j][r.value.local] += targetValue<Scalar>(pattern.rank, r.target, j);
+          Scalar& value = values[j][r.value.local];
+          const Scalar copy = targetValue<Scalar>(pattern.rank, r.target, j);
+          value = how == Combine::insert ? copy
+                  : how == Combine::add  ? static_cast<Scalar>(value + copy)
+                                         : std::max(std::abs(value), std::abs(copy));
         }
       }
     }
@@ -237,9 +246,12 @@ void checkForward(const Halo& halo, Exchange<Scalar, Device>& exchange, int colu
 template <class Scalar>
 void checkReverse(const Halo& halo, Exchange<Scalar, Device>& exchange, int columns) {
   const auto ghosts = toDevice(halo.ghosts<Scalar>(columns));
-  const auto owned = toDevice(HostVector<Scalar>(columns, std::vector<Scalar>(halo.mine().numOwned, Scalar{100})));
-  exchange.reverse(Space(), ghosts, owned);
-  EXPECT_EQ(halo.summed<Scalar>(columns, Scalar{100}), get(owned)) << halo.name() << ", " << columns << " columns";
+  for (const Combine how : {Combine::add, Combine::insert, Combine::absMax}) {
+    const auto owned = toDevice(HostVector<Scalar>(columns, std::vector<Scalar>(halo.mine().numOwned, Scalar{-100})));
+    exchange.reverse(Space(), ghosts, owned, how);
+    EXPECT_EQ(halo.combined<Scalar>(columns, Scalar{-100}, how), get(owned))
+        << halo.name() << ", " << columns << " columns, combine " << static_cast<int>(how);
+  }
 }
 
 /// How an exchange is made: what travels on a node by what, and with room for how many columns.
@@ -367,6 +379,15 @@ TEST_P(ExchangeTest, AddsWhereAskedAndReplacesOtherwise) {
     EXPECT_EQ(halo.filled<double>(2, 1, 1000, true), get(ghosts)) << halo.name();
     exchange.forward(Space(), owned, ghosts, Combine::insert);
     EXPECT_EQ(halo.filled<double>(2, 1, 1000, false), get(ghosts)) << halo.name();
+    put(HostVector<double>(2, std::vector<double>(halo.mine().numTarget, -20)), ghosts);
+    exchange.forward(Space(), owned, ghosts, Combine::absMax);
+    HostVector<double> expected = halo.filled<double>(2, 1, -20);
+    for (const ExchangePlan::Delivery& d : halo.plan->deliveries) {
+      for (std::vector<double>& column : expected) {
+        column[d.target] = std::max(20.0, column[d.target]);
+      }
+    }
+    EXPECT_EQ(expected, get(ghosts)) << halo.name();
   });
 }
 
@@ -845,7 +866,7 @@ TEST_P(ExchangeMisuse, ARankThatThrowsBetweenBeginAndEndStillLetsTheOthersHaveTh
         exchange.abandonReverse();
       } else {
         exchange.endReverse(Space(), sums);
-        EXPECT_EQ(halo.summed<double>(1, 100), get(sums)) << halo.name();
+        EXPECT_EQ(halo.combined<double>(1, 100, Combine::add), get(sums)) << halo.name();
       }
       checkForward(halo, exchange, 3, 5);
       checkReverse(halo, exchange, 3);

@@ -12,6 +12,7 @@
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "Komvos_Settings.hpp"
 #include "support/matrix_support.hpp"
 #include "support/mpi_counter.hpp"
 
@@ -102,6 +103,36 @@ TEST(MpiCounter, SeesMessagesOfEverySort) {
     EXPECT_EQ(2, heap.allocations);
     EXPECT_EQ(2u, heap.allocatedBy.size());
   }
+}
+
+/// Whoever imports to the same vector again gets values in place, where messages allow that: new requests are made for
+/// it once.
+TEST(Traffic, ImportsToTheSameVectorMakeRequestsTwiceAndThenNoMore) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 20 * comm->getSize();
+  const auto matrix = laplace(20, comm->getSize(), 1, 0, rowsOf(n, false, false, 1, comm));
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  const NodeAwareCrsMatrix<> nodeAware(*matrix, optionsFor(pairs, RouteChoice::standard));
+  const auto* const halo = nodeAware.importHalo();
+  if (halo == nullptr) {
+    return;
+  }
+  Vector x(matrix->getDomainMap(), 1), first(matrix->getColMap(), 1), second(matrix->getColMap(), 1);
+  halo->exchange<double>();
+  const auto requestsFor = [&](Vector& target) {
+    startCounting();
+    halo->doImport(x, target, Tpetra::INSERT);
+    return stopCounting().requestsCreated;
+  };
+  const bool inPlace = !Komvos::stagingForced();
+  const auto all = static_cast<long>(halo->plan().sends.size() + halo->plan().receives.size());
+  EXPECT_GT(all, 0);
+  EXPECT_EQ(all, requestsFor(first)) << "into the buffer";
+  EXPECT_EQ(inPlace ? all : 0, requestsFor(first)) << "in place";
+  EXPECT_EQ(0, requestsFor(first));
+  EXPECT_EQ(0, requestsFor(second)) << "into the buffer";
+  EXPECT_EQ(0, requestsFor(first)) << "into the buffer";
+  EXPECT_EQ(0, requestsFor(first)) << "in place, as before";
 }
 
 TEST(Traffic, TpetrasApplySendsByCallsThatAreCounted) {

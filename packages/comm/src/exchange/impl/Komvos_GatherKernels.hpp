@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "Komvos_Combine.hpp"
 #include "Komvos_DeviceList.hpp"
 #include "Komvos_KokkosShim.hpp"
 #include "Komvos_Schedule.hpp"
@@ -55,36 +56,64 @@ struct VectorAccess {
   }
 };
 
-template <class Scalar, class Target, class Source, class MemorySpace>
+template <class Scalar>
+KOKKOS_INLINE_FUNCTION Scalar magnitude(const Scalar& x) {
+  return static_cast<Scalar>(x < Scalar(0) ? -x : x + Scalar(0));  // -0 becomes 0
+}
+template <class Real>
+KOKKOS_INLINE_FUNCTION Kokkos::complex<Real> magnitude(const Kokkos::complex<Real>& x) {
+  return Kokkos::complex<Real>(Kokkos::abs(x));
+}
+
+/// Whether |x| > |y|, for results of magnitude().
+template <class Scalar>
+KOKKOS_INLINE_FUNCTION bool isLarger(const Scalar& x, const Scalar& y) {
+  return x > y;
+}
+template <class Real>
+KOKKOS_INLINE_FUNCTION bool isLarger(const Kokkos::complex<Real>& x, const Kokkos::complex<Real>& y) {
+  return x.real() > y.real();
+}
+
+template <Combine How, class Scalar>
+KOKKOS_FORCEINLINE_FUNCTION void combineInto(Scalar& entry, const Scalar& value) {
+  if constexpr (How == Combine::insert) {
+    entry = value;
+  } else if constexpr (How == Combine::add) {
+    entry += value;
+  } else {
+    const Scalar old = magnitude(entry);
+    const Scalar coming = magnitude(value);
+    entry = isLarger(old, coming) ? old : coming;
+  }
+}
+
+/// \tparam Several how the sources of one row become one value \tparam WithTarget how that meets the target
+template <class Scalar, Combine Several, Combine WithTarget, class Target, class Source, class MemorySpace>
 struct GatherRows {
   DeviceGatherList<MemorySpace> list;
   Target target;
   Source source;
   int columns;
   int firstRow;
-  bool add;
 
   KOKKOS_INLINE_FUNCTION Scalar value(int row, int column) const {
     if (list.offset.extent(0) == 0) {
       return source(list.from(row), column);
     }
-    Scalar sum{};
+    Scalar all{};
     for (int j = list.offset(row); j < list.offset(row + 1); ++j) {
-      sum += source(list.from(j), column);
+      const Scalar one = source(list.from(j), column);
+      combineInto<Several>(all, one);
     }
-    return sum;
+    return all;
   }
 
   KOKKOS_INLINE_FUNCTION void operator()(int index) const {
     const int row = firstRow + index;
     const int to = list.toIsRow ? row : list.to(row);
     for (int column = 0; column < columns; ++column) {
-      const Scalar v = value(row, column);
-      if (add) {
-        target(to, column) += v;
-      } else {
-        target(to, column) = v;
-      }
+      combineInto<WithTarget>(target(to, column), value(row, column));
     }
   }
 };
@@ -106,7 +135,7 @@ struct GatherColumn {
   KOKKOS_INLINE_FUNCTION void operator()(int i) const { target[ToIsRow ? i : to[i]] = source[from[i]]; }
 };
 
-/// target(toOffset + to(i), j) (=|+=) source(fromOffset + from(i), j); empty lists stand for i.
+/// target(toOffset + to(i), j) (=|+=) source(fromOffset + from(i), j); empty lists stand for i. No target twice.
 template <class Scalar, class IndexView>
 struct CopyRows {
   VectorAccess<Scalar> target;
@@ -119,7 +148,7 @@ struct CopyRows {
     const int s = fromOffset + (from.extent(0) == 0 ? i : from(i));
     for (int j = 0; j < columns; ++j) {
       if (add) {
-        Kokkos::atomic_add(&target(t, j), source(s, j));
+        target(t, j) += source(s, j);
       } else {
         target(t, j) = source(s, j);
       }
@@ -127,12 +156,12 @@ struct CopyRows {
   }
 };
 
-/// Work items 0 to count - 1 of `values` values each. On host memory few run in a plain loop: starting threads costs
-/// more.
+/// Work items 0 to count - 1 of `values` values each. Where kernels run on the host, few run in a plain loop: starting
+/// threads costs more.
 template <class ExecutionSpace, class Functor>
 void runItems(const ExecutionSpace& space, const std::string& label, int count, int values, const Functor& functor) {
   constexpr int smallOnHost = 4096;  // values; about what a thread copies while others are woken up
-  if constexpr (hostCanAccessBuffers<ExecutionSpace>()) {
+  if constexpr (runsOnHost<ExecutionSpace>()) {
     if (static_cast<long>(count) * values <= smallOnHost) {
       for (int i = 0; i < count; ++i) {
         functor(i);
@@ -143,14 +172,25 @@ void runItems(const ExecutionSpace& space, const std::string& label, int count, 
   Kokkos::parallel_for(label, range(space, 0, count), functor);
 }
 
-/// Rows [first, last) of `list`: target = source, or target += source.
+/// What gather() does. Where a row has one source, `sum` and `largest` are `copy`.
+enum class GatherOp {
+  copy,        ///< target = source; a row has one source
+  sum,         ///< target = sum of sources
+  addSum,      ///< target += sum of sources
+  largest,     ///< target = largest magnitude of sources
+  joinLargest  ///< target = larger of its magnitude and that of the sources
+};
+
+/// Rows [first, last) of `list`.
 template <class Scalar, class ExecutionSpace, class MemorySpace, class Target, class Source>
 void gather(const ExecutionSpace& space, const std::string& label, const DeviceGatherList<MemorySpace>& list, int first,
-            int last, const Target& target, const Source& source, int columns, bool add) {
+            int last, const Target& target, const Source& source, int columns, GatherOp op) {
   if (first == last) {
     return;
   }
-  if (columns == 1 && !add && list.offset.extent(0) == 0) {  // entry i of a vector or buffer of one column is data[i]
+  const bool oneSource = list.offset.extent(0) == 0;
+  const bool copies = op == GatherOp::copy || (oneSource && (op == GatherOp::sum || op == GatherOp::largest));
+  if (columns == 1 && copies && oneSource) {  // entry i of a vector or buffer of one column is data[i]
     if (list.toIsRow) {
       const GatherColumn<Scalar, MemorySpace, true> rows(list, first, target.data, source.data);
       runItems(space, label, last - first, 1, rows);
@@ -160,8 +200,24 @@ void gather(const ExecutionSpace& space, const std::string& label, const DeviceG
     }
     return;
   }
-  const GatherRows<Scalar, Target, Source, MemorySpace> rows{list, target, source, columns, first, add};
-  runItems(space, label, last - first, columns, rows);
+  const auto run = [&](auto several, auto withTarget) {
+    using Rows = GatherRows<Scalar, decltype(several)::value, decltype(withTarget)::value, Target, Source, MemorySpace>;
+    runItems(space, label, last - first, columns, Rows{list, target, source, columns, first});
+  };
+  using Insert = std::integral_constant<Combine, Combine::insert>;
+  using Add = std::integral_constant<Combine, Combine::add>;
+  using AbsMax = std::integral_constant<Combine, Combine::absMax>;
+  switch (op) {
+    case GatherOp::copy:
+    case GatherOp::sum:
+      return run(Add(), Insert());
+    case GatherOp::addSum:
+      return run(Add(), Add());
+    case GatherOp::largest:
+      return run(AbsMax(), Insert());
+    case GatherOp::joinLargest:
+      return run(AbsMax(), AbsMax());
+  }
 }
 
 }  // namespace Komvos::Impl

@@ -75,6 +75,11 @@ bool MpiChannel::select(const BufferAddresses& buffers) {
 }
 
 void MpiChannel::addBinding(const BufferAddresses& buffers) {
+  const std::size_t most = 16;  // a caller may come with ever new vectors
+  if (bindings_.size() == most) {
+    freeBinding(bindings_.front());
+    bindings_.erase(bindings_.begin());
+  }
   Binding binding{buffers, MPI_DATATYPE_NULL, {}, {}};
   mpiCheck(MPI_Type_contiguous(buffers.bytesPerValue, MPI_BYTE, &binding.type), "MPI_Type_contiguous");
   mpiCheck(MPI_Type_commit(&binding.type), "MPI_Type_commit");

@@ -13,6 +13,8 @@
 // reverseSchedule() exchanges the roles: the plan's receives are sent, its sends are received. A value is first the sum
 // of the targets it was delivered to (`pack`), then gets what comes back along the messages it was relayed in (`relay`,
 // which adds). Sums are sorted by position, so that their order does not depend on when messages arrive.
+//
+// reverseSelection() picks one of these sources in the place of each sum. sendHighest says which ranks stand behind it.
 
 namespace Komvos::Impl {
 
@@ -220,14 +222,49 @@ Schedule reverseSchedule(const ExchangePlan& plan) {
   return schedule;
 }
 
+SelectedCopies reverseSelection(const ExchangePlan& plan) {
+  const int none = -1;
+  std::vector<int> ownTarget(plan.receiveLength(), none);  // by received position
+  std::vector<int> relayed(plan.receiveLength(), none);    // a position of the send buffer, by received position
+  std::vector<int> sent(plan.numOwned, none);              // the same by owned index
+  for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
+    ownTarget[delivery.position] = std::max(ownTarget[delivery.position], delivery.target);
+  }
+  for (int p = 0; p < plan.sendLength(); ++p) {
+    const int source = plan.sendSource[p];
+    int& best = source >= 0 ? sent[source] : relayed[~source];
+    best = best == none || plan.sendHighest[p] > plan.sendHighest[best] ? p : best;
+  }
+  SelectedCopies lists;
+  const auto append = [](GatherList& list, int to, int from) {
+    list.to.push_back(to);
+    list.from.push_back(from);
+  };
+  for (const PlanMessage& message : plan.receives) {
+    lists.relayOffset.push_back(lists.relay.size());
+    for (int p = message.first; p < message.first + message.count; ++p) {
+      const bool travelsOn = relayed[p] != none && (ownTarget[p] == none || plan.sendHighest[relayed[p]] > plan.rank);
+      travelsOn ? append(lists.relay, p, relayed[p]) : append(lists.pack, p, ownTarget[p]);
+    }
+  }
+  lists.relayOffset.push_back(lists.relay.size());
+  for (int i = 0; i < plan.numOwned; ++i) {
+    if (sent[i] != none) {
+      append(lists.unpack, i, sent[i]);
+    }
+  }
+  return lists;
+}
+
 void Schedule::dropLists() {
   pack = relay = GatherList();
+  relayOffset = {};
   unpackAll = unpackBuffered = UnpackLists();
 }
 
 std::size_t Schedule::memoryBytes() const {
   return (sends.size() + receives.size()) * sizeof(Message) + onNodeReceive.size() / 8 +
-         (dependentOffset.size() + dependents.size() + relayOffset.size() + scatterTargets.size()) * sizeof(int);
+         (dependentOffset.size() + dependents.size() + scatterTargets.size()) * sizeof(int);
 }
 
 }  // namespace Komvos::Impl

@@ -68,10 +68,20 @@ struct Schedule {
   std::vector<int> scatterTargets;
   std::vector<bool> onNodeReceive;  ///< receives that `unpackAll.onNode` reads
 
-  /// Frees the GatherLists: they have been copied to where they are used.
+  /// Frees the GatherLists and relayOffset: they have been copied to where they are used.
   void dropLists();
-  std::size_t memoryBytes() const;  ///< without the GatherLists
+  std::size_t memoryBytes() const;  ///< without these
 };
+
+/// The lists of the reverse direction where copies are not summed: of all that come back on their way to one entry,
+/// that of the highest rank travels on, and there that of the highest target. Their messages and dependencies are those
+/// of reverseSchedule().
+struct SelectedCopies {
+  GatherList pack, relay;
+  std::vector<int> relayOffset;
+  GatherList unpack;
+};
+SelectedCopies reverseSelection(const ExchangePlan& plan);
 
 /// \param canScatter receives whose values this process copies itself, so that it can put them anywhere; none if empty
 Schedule forwardSchedule(const ExchangePlan& plan, const std::vector<bool>& canScatter = {});
