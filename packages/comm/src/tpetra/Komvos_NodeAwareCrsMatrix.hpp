@@ -5,6 +5,7 @@
 #include <Teuchos_RCP.hpp>
 #include <Tpetra_CrsMatrix.hpp>
 #include <memory>
+#include <string>
 
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_TpetraShim.hpp"
@@ -12,7 +13,9 @@
 namespace Komvos {
 
 /// Is the matrix it is made from: graph and values are shared, later changes of values show in both. Give it to Belos,
-/// or to anything that calls apply(), in place of the original.
+/// or to anything that calls apply(), in place of the original. Where the storage of the original is not optimized
+/// (fillComplete with "Optimize Storage" = false), each of its fillComplete() makes new values: products show these if
+/// this matrix was made from an RCP, as makeNodeAware() does; other functions of the base class do not.
 ///
 /// apply() starts the exchange and multiplies rows that need no ghosts, or ghosts of this node only, while messages
 /// travel (Algorithm 3 of Bienz, Gropp and Olson), unless one pass over all rows after the exchange is faster: see
@@ -38,6 +41,8 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
   /// \note Collective.
   /// \throws BadInput on all ranks if `matrix` is not fill complete, or the options cannot be used
   explicit NodeAwareCrsMatrix(const crs_matrix_type& matrix, const ExchangeOptions& options = {});
+  /// The same, and keeps the original. \note Collective, and throws, as above.
+  explicit NodeAwareCrsMatrix(const Teuchos::RCP<const crs_matrix_type>& matrix, const ExchangeOptions& options = {});
   ~NodeAwareCrsMatrix() override;
 
   /// Y = beta Y + alpha op(A) X. Y may share entries with X. A replicated Y is summed over all ranks, as in Tpetra.
@@ -73,6 +78,12 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
   /// it is stored here, X, its ghosts, and Y once each.
   std::size_t leastProductBytes(int columns = 1) const;
 
+  /// The matrix, and the routes of its halos, in one line.
+  std::string description() const override;
+  /// As Tpetra's, then the halos: see NodeAwareImport. \note Collective.
+  void describe(Teuchos::FancyOStream& out,
+                Teuchos::EVerbosityLevel level = Teuchos::Describable::verbLevel_default) const override;
+
  private:
   struct State;
   std::unique_ptr<State> state_;
@@ -83,7 +94,7 @@ template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
 Teuchos::RCP<NodeAwareCrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>> makeNodeAware(
     const Teuchos::RCP<const Tpetra::CrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>>& matrix,
     const ExchangeOptions& options = {}) {
-  return Teuchos::rcp(new NodeAwareCrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>(*matrix, options));
+  return Teuchos::rcp(new NodeAwareCrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>(matrix, options));
 }
 
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <Teuchos_CommHelpers.hpp>
+#include <Tpetra_Details_Profiling.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
+#include "Komvos_HaloDescription.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_OverlappedProduct.hpp"
 #include "Komvos_ShapeError.hpp"
@@ -108,6 +110,7 @@ template <class Scalar, class LO, class GO, class Node>
 struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   using product_type = Impl::OverlappedProduct<crs_matrix_type>;
 
+  Teuchos::RCP<const crs_matrix_type> original;  // null: not kept, and its values are those of the base class
   std::unique_ptr<halo_type> importer;
   std::unique_ptr<halo_type> exporter;
   mutable std::optional<product_type> product;
@@ -115,13 +118,13 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   // Work space, kept between applies.
   mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY, residualVector;
 
-  // Steps of apply; vectors have been checked and have constant stride. `A` is the matrix this state belongs to.
+  // Steps of apply; vectors have been checked and have constant stride. `A` has the values.
   void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
                  Scalar alpha, Scalar beta, Impl::RemainingOfApply& remaining) const;
-  void applyPlain(const NodeAwareCrsMatrix& A, const multivector_type& X, multivector_type& Y, Scalar alpha,
-                  Scalar beta, Impl::RemainingOfApply& remaining) const;
-  void applyTransposed(const NodeAwareCrsMatrix& A, const multivector_type& X, multivector_type& Y,
-                       Teuchos::ETransp mode, Scalar alpha, Scalar beta, Impl::RemainingOfApply& remaining) const;
+  void applyPlain(const crs_matrix_type& A, const multivector_type& X, multivector_type& Y, Scalar alpha, Scalar beta,
+                  Impl::RemainingOfApply& remaining) const;
+  void applyTransposed(const crs_matrix_type& A, const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode,
+                       Scalar alpha, Scalar beta, Impl::RemainingOfApply& remaining) const;
   void sumIfReplicated(const crs_matrix_type& A, multivector_type& Y, Impl::RemainingOfApply& remaining) const;
   /// Calls work(X, Y), with contiguous copies where X and Y overlap or have no constant stride.
   template <class Work>
@@ -177,7 +180,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyRows(const crs_matrix
 }
 
 template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyPlain(const NodeAwareCrsMatrix& A, const multivector_type& X,
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyPlain(const crs_matrix_type& A, const multivector_type& X,
                                                                  multivector_type& Y, Scalar alpha, Scalar beta,
                                                                  Impl::RemainingOfApply& remaining) const {
   if (!exporter) {
@@ -192,7 +195,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyPlain(const NodeAware
 }
 
 template <class Scalar, class LO, class GO, class Node>
-void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyTransposed(const NodeAwareCrsMatrix& A,
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyTransposed(const crs_matrix_type& A,
                                                                       const multivector_type& X, multivector_type& Y,
                                                                       Teuchos::ETransp mode, Scalar alpha, Scalar beta,
                                                                       Impl::RemainingOfApply& remaining) const {
@@ -274,12 +277,21 @@ NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_ty
 }
 
 template <class Scalar, class LO, class GO, class Node>
+NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const Teuchos::RCP<const crs_matrix_type>& matrix,
+                                                             const ExchangeOptions& options)
+    : NodeAwareCrsMatrix(*matrix, options) {
+  state_->original = matrix;
+}
+
+template <class Scalar, class LO, class GO, class Node>
 NodeAwareCrsMatrix<Scalar, LO, GO, Node>::~NodeAwareCrsMatrix() = default;
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, multivector_type& Y,
                                                      Teuchos::ETransp mode, Scalar alpha, Scalar beta) const {
+  const Tpetra::Details::ProfilingRegion region("Komvos::NodeAwareCrsMatrix::apply");
   const bool plain = mode == Teuchos::NO_TRANS;
+  const crs_matrix_type& A = state_->original.is_null() ? *this : *state_->original;
   // As Tpetra: where alpha is 0, X is not read, and nothing is communicated.
   Impl::RemainingOfApply remaining = alpha == Scalar{} ? Impl::RemainingOfApply{} : State::allOf(*this, mode);
   try {
@@ -293,9 +305,9 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, 
     const Scalar factor = remaining.sum && this->getComm()->getRank() > 0 ? Scalar{} : beta;
     state_->withCopies(X, Y, [&](const multivector_type& x, multivector_type& y) {
       if (plain) {
-        state_->applyPlain(*this, x, y, alpha, factor, remaining);
+        state_->applyPlain(A, x, y, alpha, factor, remaining);
       } else {
-        state_->applyTransposed(*this, x, y, mode, alpha, factor, remaining);
+        state_->applyTransposed(A, x, y, mode, alpha, factor, remaining);
       }
       state_->sumIfReplicated(*this, y, remaining);
     });
@@ -313,6 +325,7 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::abandonApply(Teuchos::ETransp mod
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& X, const multivector_type& B,
                                                         multivector_type& R) const {
+  const Tpetra::Details::ProfilingRegion region("Komvos::NodeAwareCrsMatrix::residual");
   Impl::RemainingOfApply remaining = State::allOf(*this, Teuchos::NO_TRANS);
   try {
     const std::size_t columns = X.getNumVectors();
@@ -322,7 +335,8 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& 
     const bool inPlace = !Impl::mayOverlap(X, R) && (!Impl::mayOverlap(B, R) || Impl::areSame(B, R));
     if (inPlace && !state_->exporter) {
       const bool takesB = !remaining.sum || this->getComm()->getRank() == 0;
-      state_->applyRows(*this, X, B, R, Scalar{-1}, takesB ? Scalar{1} : Scalar{}, remaining);
+      const crs_matrix_type& A = state_->original.is_null() ? *this : *state_->original;
+      state_->applyRows(A, X, B, R, Scalar{-1}, takesB ? Scalar{1} : Scalar{}, remaining);
       state_->sumIfReplicated(*this, R, remaining);
       return;
     }
@@ -361,6 +375,32 @@ template <class Scalar, class LO, class GO, class Node>
 std::size_t NodeAwareCrsMatrix<Scalar, LO, GO, Node>::leastProductBytes(int columns) const {
   const std::size_t entries = Impl::localLength(*this->getColMap()) + Impl::localRows(*this);
   return state_->product->matrixBytes() + entries * columns * sizeof(Scalar);
+}
+
+template <class Scalar, class LO, class GO, class Node>
+std::string NodeAwareCrsMatrix<Scalar, LO, GO, Node>::description() const {
+  const auto halo = [](const halo_type* one) { return one != nullptr ? Impl::haloInOneLine(one->report()) : "none"; };
+  return "Komvos::NodeAwareCrsMatrix: {" + crs_matrix_type::description() + ", import halo: {" + halo(importHalo()) +
+         "}, export halo: {" + halo(exportHalo()) + "}}";
+}
+
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::describe(Teuchos::FancyOStream& out,
+                                                        Teuchos::EVerbosityLevel level) const {
+  crs_matrix_type::describe(out, level);
+  const auto describeHalo = [&](const char* name, const halo_type* halo) {
+    if (level == Teuchos::VERB_NONE) {
+      return;
+    }
+    if (this->getComm()->getRank() == 0) {
+      out << name << (halo == nullptr ? "none\n" : "\n");
+    }
+    if (halo != nullptr) {
+      halo->describe(out, level);
+    }
+  };
+  describeHalo("Import halo: ", importHalo());
+  describeHalo("Export halo: ", exportHalo());
 }
 
 /// Compiles NodeAwareCrsMatrix for these types; in namespace Komvos.

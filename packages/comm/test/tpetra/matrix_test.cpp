@@ -2,9 +2,13 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <Teuchos_TimeMonitor.hpp>
+#include <Tpetra_Details_Behavior.hpp>
 #include <Tpetra_Details_residual.hpp>
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -251,6 +255,58 @@ TEST(NodeAwareCrsMatrix, ShowsValuesThatChangeLater) {
     original.scale(1.0 / 3);
     original.fillComplete(matrix.getDomainMap(), matrix.getRangeMap());
   });
+}
+
+/// A ring with room for more entries in each row than it has, so that packed and unpacked storage differ.
+RCP<Matrix> looselyStored(const TeuchosComm& comm, const RCP<Teuchos::ParameterList>& parameters) {
+  const GO n = 20 * comm->getSize();
+  const RCP<const Map> rows = rcp(new Map(n, 0, comm));
+  const auto matrix = rcp(new Matrix(rows, 10));
+  for (GO row = rows->getMinGlobalIndex(); row <= rows->getMaxGlobalIndex(); ++row) {
+    const GO left = (row + n - 1) % n, right = (row + 1) % n;
+    matrix->insertGlobalValues(row, Teuchos::tuple<GO>(left, row, right), Teuchos::tuple<double>(-1, 4, -2));
+  }
+  matrix->fillComplete(parameters);
+  return matrix;
+}
+
+TEST(NodeAwareCrsMatrix, ShowsValuesThatChangeWhereStorageIsNotOptimized) {
+  const auto comm = Tpetra::getDefaultComm();
+  const auto loose = Teuchos::parameterList();
+  loose->set("Optimize Storage", false);
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
+    const auto matrix = looselyStored(comm, loose);
+    ASSERT_FALSE(matrix->isStorageOptimized());
+    const auto nodeAware = Komvos::makeNodeAware(matrix, optionsFor(pairs, route));
+    const auto check = [&](const char* when) {
+      SCOPED_TRACE(when);
+      for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+        checkApply(*matrix, *nodeAware, 2, mode, 1, 0.5);
+      }
+      Vector x(matrix->getDomainMap(), 1), b(matrix->getRangeMap(), 1), r(matrix->getRangeMap(), 1);
+      fill(x, 1);
+      fill(b, 2);
+      Vector expected(b, Teuchos::Copy);
+      matrix->apply(x, expected, Teuchos::NO_TRANS, -1, 1);
+      nodeAware->residual(x, b, r);
+      EXPECT_LE(difference(entries(expected), entries(r), scale), 1e-14);
+    };
+    check("at first");
+    double factor = 1;
+    for (const auto& parameters : {loose, loose, RCP<Teuchos::ParameterList>()}) {
+      matrix->resumeFill();
+      matrix->scale(1.5);
+      const GO row = matrix->getRowMap()->getMinGlobalIndex();
+      matrix->replaceGlobalValues(row, Teuchos::tuple<GO>(row), Teuchos::tuple<double>(factor += 10));
+      matrix->fillComplete(parameters);
+      check(parameters.is_null() ? "after a change, now optimized" : "after a change");
+    }
+    matrix->resumeFill();
+    matrix->scale(-0.5);
+    matrix->fillComplete();
+    check("after a change of what was optimized later");
+  }
 }
 
 TEST(NodeAwareCrsMatrix, GivesTpetrasResidual) {
@@ -508,6 +564,76 @@ TEST(NodeAwareCrsMatrixMisuse, AWrongTransposedYOnOneRankBeforeASumLeavesNobodyW
 }
 TEST(NodeAwareCrsMatrixMisuse, AWrongXOnOneRankAfterAnImportLeavesNobodyWaiting) {
   checkWrongVectorOnOneRank("band, another range map", Teuchos::TRANS, true);
+}
+
+// --- what users see
+// ---------------------------------------------------------------------------------------------------
+
+TEST(NodeAwareCrsMatrixDescription, HasTheMatrixAndItsHalos) {
+  const auto comm = Tpetra::getDefaultComm();
+  const auto matrix = looselyStored(comm, Teuchos::null);
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  const auto nodeAware = Komvos::makeNodeAware(matrix, optionsFor(pairs, RouteChoice::threeStep));
+  const bool hasHalo = comm->getSize() > 1;
+  const std::string line = nodeAware->description();
+  EXPECT_EQ(0u, line.find("Komvos::NodeAwareCrsMatrix: {" + matrix->description())) << line;
+  EXPECT_EQ(hasHalo, line.find("import halo: {route three-step") != std::string::npos) << line;
+  EXPECT_NE(std::string::npos, line.find("export halo: {none}")) << line;
+  for (const auto level : {Teuchos::VERB_NONE, Teuchos::VERB_LOW, Teuchos::VERB_HIGH}) {
+    std::ostringstream text;
+    Teuchos::FancyOStream out(Teuchos::rcpFromRef(text));
+    out.setOutputToRootOnly(0);
+    nodeAware->describe(out, level);
+    if (comm->getRank() == 0) {
+      const bool says = level != Teuchos::VERB_NONE;
+      EXPECT_EQ(says && hasHalo, text.str().find("Route: three-step") != std::string::npos) << text.str();
+      EXPECT_EQ(says, text.str().find("Export halo: none") != std::string::npos) << text.str();
+      EXPECT_EQ(hasHalo && level == Teuchos::VERB_HIGH,
+                text.str().find("rank " + std::to_string(comm->getSize() - 1) + ":") != std::string::npos);
+    }
+  }
+}
+
+std::vector<std::string> regions;
+void rememberRegion(const char* name) { regions.emplace_back(name); }
+int calls(const std::string& timer) {
+  const auto found = Teuchos::TimeMonitor::lookupCounter(timer);
+  return found.is_null() ? 0 : found->numCalls();
+}
+
+/// Timers and Tpetra's regions are there when its variables ask for them, as for its own functions; the regions of an
+/// exchange always, for whatever tool is loaded.
+TEST(Profiling, TimersAndRegionsAreThoseThatTpetraUsersExpect) {
+  using Tpetra::Details::Behavior;
+  const auto comm = Tpetra::getDefaultComm();
+  const auto matrix = looselyStored(comm, Teuchos::null);
+  const auto nodeAware = Komvos::makeNodeAware(matrix);
+  Vector x(matrix->getDomainMap(), 1), y(matrix->getRangeMap(), 1);
+  const std::string apply = "Komvos::NodeAwareCrsMatrix::apply";
+  const std::string import = "Komvos::NodeAwareImport::doImport";
+  const int before = calls(apply);
+  Kokkos::Tools::Experimental::set_push_region_callback(rememberRegion);
+  nodeAware->apply(x, y);
+  nodeAware->residual(x, y, y);
+  const auto* const halo = nodeAware->importHalo();
+  if (halo != nullptr) {
+    Vector columns(matrix->getColMap(), 1);
+    halo->doImport(x, columns, Tpetra::INSERT);
+    halo->doExport(columns, x, Tpetra::ADD);
+  }
+  Kokkos::Tools::Experimental::set_push_region_callback(nullptr);
+  const auto seen = [](const std::string& name) { return std::count(regions.begin(), regions.end(), name); };
+  const bool timed = Behavior::profilingRegionUseTeuchosTimers();
+  const bool named = Behavior::profilingRegionUseKokkosProfiling();
+  EXPECT_EQ(timed ? 1 : 0, calls(apply) - before);
+  EXPECT_EQ(timed ? 1 : 0, calls("Komvos::NodeAwareCrsMatrix::residual"));
+  EXPECT_EQ(timed && halo != nullptr ? 1 : 0, calls(import));
+  EXPECT_EQ(timed && halo != nullptr ? 1 : 0, calls("Komvos::NodeAwareImport::doExport"));
+  // A timer may be a region, too.
+  EXPECT_EQ(named, seen(apply) > 0);
+  EXPECT_EQ(named && halo != nullptr, seen(import) > 0);
+  EXPECT_EQ(halo != nullptr ? 4 : 0, seen("Komvos::Exchange::begin"));
+  EXPECT_EQ(halo != nullptr ? 4 : 0, seen("Komvos::Exchange::end"));
 }
 
 }  // namespace
