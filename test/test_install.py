@@ -27,6 +27,7 @@ def run_core_client(build, prefix, mpi):
 
 def run_client(build, prefix, mpi):
     run(mpi(2) + [build / "client"], 60)
+    run(mpi(2) + [build / "types_client"], 60)
     if (build / "multigrid_client").exists():
         run(mpi(2) + [build / "multigrid_client"], 60)
     if (prefix / "bin" / "komvos").exists():
