@@ -10,8 +10,14 @@
 
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <Tpetra_Import.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
 #include <limits>
 #include <sstream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "Komvos_Error.hpp"
@@ -22,7 +28,24 @@ namespace Komvos {
 
 namespace {
 
+/// A square matrix by rows.
+struct Rows {
+  std::vector<int> offsets;
+  std::vector<int> columns;
+  std::vector<double> values;
+  int size() const { return static_cast<int>(offsets.size()) - 1; }
+};
+
+/// inverse(max |v|), or 1 where there is nothing to scale.
+double scaleFor(double largest) { return largest > 0 ? 1 / largest : 1; }
+
 /// KLU's factors of a matrix given by rows. KLU wants columns: it gets the transpose and solves transposed.
+///
+/// The matrix is scaled first, rows and then columns to a largest entry of 1, so that its condition does not depend on
+/// units. It counts as singular if the inverse of its condition number is at most 10 eps: then no digit but perhaps one
+/// of a solution is right. (Singular matrices come out below 1 eps, for rounding makes them regular by so little;
+/// pivots alone do not tell, theirs are up to some n eps.) KLU's estimate of the condition is Hager's, in the 1-norm of
+/// what KLU gets.
 class Factors {
  public:
   Factors() { klu_defaults(&common_); }
@@ -34,39 +57,44 @@ class Factors {
   Factors& operator=(const Factors&) = delete;
 
   /// \return an error text, or nothing
-  std::string factor(std::vector<int> offsets, std::vector<int> columns, std::vector<double> values) {
-    rows_ = static_cast<int>(offsets.size()) - 1;
-    if (rows_ == 0) {
+  std::string factor(Rows matrix) {
+    const int rows = matrix.size();
+    if (rows == 0) {
       return {};
     }
-    const std::string what = "CoarseSolver: the coarse matrix of " + std::to_string(rows_) + " rows ";
-    symbolic_ = klu_analyze(rows_, offsets.data(), columns.data(), &common_);
+    scale(matrix);
+    const std::string what = "CoarseSolver: the coarse matrix of " + std::to_string(rows) + " rows ";
+    symbolic_ = klu_analyze(rows, matrix.offsets.data(), matrix.columns.data(), &common_);
     if (symbolic_ != nullptr) {
-      numeric_ = klu_factor(offsets.data(), columns.data(), values.data(), symbolic_, &common_);
+      numeric_ = klu_factor(matrix.offsets.data(), matrix.columns.data(), matrix.values.data(), symbolic_, &common_);
     }
     if (numeric_ == nullptr && common_.status != KLU_SINGULAR) {
       return what + "cannot be factored (KLU status " + std::to_string(common_.status) + ")";
     }
-    double rcond = 0;
-    if (numeric_ != nullptr && klu_rcond(symbolic_, numeric_, &common_) != 0) {
-      rcond = common_.rcond;
+    double inverseCondition = 0;
+    if (numeric_ != nullptr &&
+        klu_condest(matrix.offsets.data(), matrix.values.data(), symbolic_, numeric_, &common_) != 0) {
+      inverseCondition = 1 / common_.condest;
     }
-    // Rounding leaves a singular matrix with a smallest pivot of about this size.
-    const double singular = rows_ * std::numeric_limits<double>::epsilon();
-    if (rcond > singular) {
+    if (inverseCondition > 10 * std::numeric_limits<double>::epsilon()) {
       return {};
     }
     std::ostringstream text;
-    text << what << "is singular (smallest over largest pivot " << rcond
+    text << what << "is singular to working precision (1 / condition number " << inverseCondition
          << "); choose an iterative \"coarse: type\", for example RELAXATION";
     return text.str();
   }
 
   /// Solves in place. \param x [rows x numColumns], columns `stride` apart
   void solve(double* x, int stride, int numColumns) {
-    if (rows_ > 0 && klu_tsolve(symbolic_, numeric_, stride, numColumns, x, &common_) == 0) {
+    if (rowScale_.empty()) {
+      return;
+    }
+    multiply(x, stride, numColumns, rowScale_);
+    if (klu_tsolve(symbolic_, numeric_, stride, numColumns, x, &common_) == 0) {
       throw Error("CoarseSolver: KLU's solve failed (status " + std::to_string(common_.status) + ")");
     }
+    multiply(x, stride, numColumns, columnScale_);
   }
 
   std::size_t entries() const {
@@ -74,10 +102,39 @@ class Factors {
   }
 
  private:
+  void scale(Rows& matrix) {
+    const int rows = matrix.size();
+    rowScale_.assign(rows, 0);
+    columnScale_.assign(rows, 0);
+    for (int row = 0; row < rows; ++row) {
+      double largest = 0;
+      for (int k = matrix.offsets[row]; k < matrix.offsets[row + 1]; ++k) {
+        largest = std::max(largest, std::abs(matrix.values[k]));
+      }
+      rowScale_[row] = scaleFor(largest);
+      for (int k = matrix.offsets[row]; k < matrix.offsets[row + 1]; ++k) {
+        matrix.values[k] *= rowScale_[row];
+        double& largestOfColumn = columnScale_[matrix.columns[k]];
+        largestOfColumn = std::max(largestOfColumn, std::abs(matrix.values[k]));
+      }
+    }
+    std::transform(columnScale_.begin(), columnScale_.end(), columnScale_.begin(), scaleFor);
+    for (std::size_t k = 0; k < matrix.values.size(); ++k) {
+      matrix.values[k] *= columnScale_[matrix.columns[k]];
+    }
+  }
+
+  static void multiply(double* x, int stride, int numColumns, const std::vector<double>& scale) {
+    for (int j = 0; j < numColumns; ++j) {
+      double* const column = x + static_cast<std::ptrdiff_t>(j) * stride;
+      std::transform(scale.begin(), scale.end(), column, column, std::multiplies<>());
+    }
+  }
+
   klu_common common_;
   klu_symbolic* symbolic_ = nullptr;
   klu_numeric* numeric_ = nullptr;
-  int rows_ = 0;
+  std::vector<double> rowScale_, columnScale_;  // what KLU factors is row scale * A * column scale
 };
 
 using Map = CoarseSolver::map_type;
@@ -114,7 +171,7 @@ struct CoarseSolver::State {
   Teuchos::RCP<const map_type> map, rootMap;
   std::unique_ptr<NodeAwareImport<>> gather;
   Factors factors;
-  mutable Teuchos::RCP<multivector_type> onRoot, solution;
+  Teuchos::RCP<multivector_type> onRoot, solution;
 
   State(const crs_matrix_type& matrix, const ExchangeOptions& options) : map(matrix.getRowMap()) {
     const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*map->getComm());
@@ -129,21 +186,29 @@ struct CoarseSolver::State {
     throwOnAllIfAny(comm, factor(whole));
   }
 
+  /// Vectors for so many columns; they are kept.
+  void makeRoomFor(std::size_t columns) {
+    if (solution.is_null() || solution->getNumVectors() != columns) {
+      solution = Teuchos::null;
+      onRoot = Teuchos::rcp(new multivector_type(rootMap, columns));
+      solution = Teuchos::rcp(new multivector_type(map, columns));
+    }
+  }
+
   std::string factor(const crs_matrix_type& whole) {
     const auto local = whole.getLocalMatrixHost();
     const int rows = static_cast<int>(local.numRows());
     const auto toRow = whole.getColMap();
-    std::vector<int> offsets(rows + 1, 0);
-    std::vector<int> columns;
-    std::vector<double> values;
+    Rows matrix;
+    matrix.offsets.push_back(0);
     for (int row = 0; row < rows; ++row) {
       for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
-        columns.push_back(rootMap->getLocalElement(toRow->getGlobalElement(local.graph.entries(k))));
-        values.push_back(local.values(k));
+        matrix.columns.push_back(rootMap->getLocalElement(toRow->getGlobalElement(local.graph.entries(k))));
+        matrix.values.push_back(local.values(k));
       }
-      offsets[row + 1] = static_cast<int>(columns.size());
+      matrix.offsets.push_back(static_cast<int>(matrix.columns.size()));
     }
-    return factors.factor(std::move(offsets), std::move(columns), std::move(values));
+    return factors.factor(std::move(matrix));
   }
 };
 
@@ -162,19 +227,23 @@ void CoarseSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos
   }
   State& state = *state_;
   const std::size_t columns = X.getNumVectors();
-  if (state.onRoot.is_null() || state.onRoot->getNumVectors() != columns) {
-    state.onRoot = Teuchos::rcp(new multivector_type(state.rootMap, columns));
-    state.solution = Teuchos::rcp(new multivector_type(state.map, columns));
+  try {
+    state.makeRoomFor(columns);
+  } catch (...) {  // the others wait for right-hand sides and for the solution
+    auto& exchange = state.gather->exchange<DefaultScalar>();
+    exchange.abandonForward();
+    exchange.abandonReverse();
+    throw;
   }
   try {
     state.gather->doImport(X, *state.onRoot, Tpetra::INSERT);
     const auto x = state.onRoot->getLocalViewHost(Tpetra::Access::ReadWrite);
     state.factors.solve(x.data(), static_cast<int>(x.stride(1)), static_cast<int>(columns));
+    state.solution->putScalar(0.0);
   } catch (...) {  // the others wait for the solution
     state.gather->exchange<DefaultScalar>().abandonReverse();
     throw;
   }
-  state.solution->putScalar(0.0);
   state.gather->doExport(*state.onRoot, *state.solution, Tpetra::ADD_ASSIGN);
   Y.update(alpha, *state.solution, beta);
 }

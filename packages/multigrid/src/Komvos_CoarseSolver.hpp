@@ -25,7 +25,8 @@ class CoarseSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
 
   /// Gathers and factors. The matrix must be square and fit on one rank; values are copied.
   /// \note Collective on the matrix' communicator.
-  /// \throws BadInput on all ranks if the matrix is not square, or singular to working precision
+  /// \throws BadInput on all ranks if the matrix is not square, or singular to working precision: scaled to rows and
+  /// columns of largest entry 1, its condition number is estimated to be 0.1 / eps or more
   explicit CoarseSolver(const crs_matrix_type& matrix, const ExchangeOptions& options = {});
   ~CoarseSolver() override;
 

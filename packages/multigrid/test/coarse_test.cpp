@@ -9,6 +9,7 @@
 #include <Tpetra_Core.hpp>
 #include <cmath>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "Komvos_CoarseSolver.hpp"
@@ -16,6 +17,7 @@
 #include "Komvos_MueLuPreconditioner.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_NodeTopology.hpp"
+#include "support/failing_kokkos.hpp"
 
 namespace {
 
@@ -43,7 +45,7 @@ RCP<const Map> unevenMap(GO rows) {
   return rcp(new Map(rows, Teuchos::ArrayView<const GO>(mine.data(), mine.size()), 0, comm));
 }
 
-/// Convection and diffusion on an n x n grid: not symmetric for wind != 0, singular for neumann.
+/// Convection and diffusion on an n x n grid: not symmetric for wind != 0, singular for neumann: rows of sum 0.
 RCP<Matrix> grid(GO n, double wind, bool neumann = false) {
   const auto map = unevenMap(n * n);
   auto matrix = rcp(new Matrix(map, 5));
@@ -58,7 +60,7 @@ RCP<Matrix> grid(GO n, double wind, bool neumann = false) {
         columns.push_back(column);
         values.push_back(value);
       } else if (neumann) {
-        diagonal -= 1;
+        diagonal += value;
       }
     };
     add(row % n > 0, row - 1, -1 - wind);
@@ -124,6 +126,71 @@ TEST(CoarseSolver, SaysOnEveryRankThatAMatrixIsSingular) {
     FAIL() << "a singular matrix was factored";
   } catch (const Komvos::BadInput& error) {
     EXPECT_NE(std::string(error.what()).find("144 rows is singular"), std::string::npos) << error.what();
+  }
+}
+
+/// Its entries with row and column scaled by powers of 10 between 1 and 1e-12.
+RCP<Matrix> inOtherUnits(const Matrix& matrix) {
+  const auto scaled = rcp(new Matrix(matrix, Teuchos::Copy));
+  const auto scale = [](GO id) { return std::pow(10.0, -3.0 * static_cast<double>(id * 7 % 5)); };
+  const auto local = scaled->getLocalMatrixHost();
+  for (int row = 0; row < local.numRows(); ++row) {
+    for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
+      local.values(k) *= scale(matrix.getRowMap()->getGlobalElement(row)) *
+                         scale(matrix.getColMap()->getGlobalElement(local.graph.entries(k)));
+    }
+  }
+  return scaled;
+}
+
+TEST(CoarseSolver, KnowsSingularMatricesFromRegularOnesInAnyUnits) {
+  for (const GO n : {2, 3, 4, 5, 8, 12, 20, 40}) {
+    for (const double wind : {0.0, 0.3, 0.7}) {
+      const auto singular = grid(n, wind, true);
+      EXPECT_THROW(Komvos::CoarseSolver{*singular}, Komvos::BadInput) << n << " x " << n << ", wind " << wind;
+      EXPECT_THROW(Komvos::CoarseSolver{*inOtherUnits(*singular)}, Komvos::BadInput) << n << " x " << n;
+      const auto regular = inOtherUnits(*grid(n, wind));
+      const Komvos::CoarseSolver solver(*regular);
+      Vector b(regular->getRangeMap(), 1);
+      Vector x(regular->getDomainMap(), 1);
+      x.putScalar(1.0);
+      regular->apply(x, b);
+      x.putScalar(0.0);
+      solver.apply(b, x);
+      EXPECT_LT(relativeResidual(*regular, x, b), 1e-12) << n << " x " << n << ", wind " << wind;
+    }
+  }
+}
+
+TEST(CoarseSolver, NobodyWaitsForARankThatHasNoMemory) {
+  const auto matrix = grid(12, 0.3);
+  const Komvos::CoarseSolver solver(*matrix);
+  const auto comm = matrix->getComm();
+  std::size_t columns = 2;  // more each time, so that all vectors are too narrow
+  for (const int guilty : {0, comm->getSize() - 1}) {
+    for (int passes = 0, failed = 1; failed != 0; ++passes) {
+      Vector b(matrix->getRangeMap(), columns);
+      Vector x(matrix->getDomainMap(), columns++);
+      b.randomize();
+      failed = 0;
+      try {
+        if (comm->getRank() == guilty) {
+          const KomvosTest::FailingKokkos failing(passes);
+          solver.apply(b, x);
+        } else {
+          solver.apply(b, x);
+        }
+      } catch (const std::bad_alloc&) {
+        EXPECT_EQ(guilty, comm->getRank());
+        failed = 1;
+      } catch (const Komvos::PlanMismatch&) {
+        EXPECT_NE(guilty, comm->getRank());
+      }
+      MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+      EXPECT_TRUE(failed != 0 || passes > 0) << "nothing failed";
+      solver.apply(b, x);
+      EXPECT_LT(relativeResidual(*matrix, x, b), 1e-12);
+    }
   }
 }
 

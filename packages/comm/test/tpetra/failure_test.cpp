@@ -3,15 +3,14 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <Kokkos_Core.hpp>
 #include <Tpetra_Import.hpp>
-#include <cstring>
 #include <functional>
 #include <new>
 #include <string>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "support/failing_kokkos.hpp"
 #include "support/matrix_support.hpp"
 
 namespace {
@@ -19,37 +18,6 @@ namespace {
 using namespace KomvosTest;
 using Komvos::NodeAwareCrsMatrix;
 using Komvos::RouteChoice;
-
-/// While it lives, one of the allocations and kernels of Kokkos on this rank throws std::bad_alloc. Not the kernels of
-/// an Exchange: an exchange that has begun must be completed.
-class FailingKokkos {
- public:
-  /// \param passes so many before the one that fails
-  explicit FailingKokkos(int passes) {
-    left_ = passes;
-    Kokkos::Tools::Experimental::set_allocate_data_callback(
-        [](Kokkos::Tools::SpaceHandle, const char*, const void*, uint64_t) { pass(); });
-    Kokkos::Tools::Experimental::set_begin_parallel_for_callback([](const char* label, uint32_t, uint64_t*) {
-      if (std::strncmp(label, "Komvos::Exchange::", 18) != 0) {
-        pass();
-      }
-    });
-  }
-  ~FailingKokkos() {
-    Kokkos::Tools::Experimental::set_allocate_data_callback(nullptr);
-    Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
-  }
-  FailingKokkos(const FailingKokkos&) = delete;
-  FailingKokkos& operator=(const FailingKokkos&) = delete;
-
- private:
-  static void pass() {
-    if (left_-- == 0) {
-      throw std::bad_alloc();
-    }
-  }
-  inline static int left_ = 0;
-};
 
 enum class Outcome { done, failed, mismatch };
 

@@ -1,0 +1,43 @@
+/// \file failing_kokkos.hpp
+/// Lets Kokkos run out of memory at a chosen place.
+#pragma once
+
+#include <Kokkos_Core.hpp>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+namespace KomvosTest {
+
+/// While it lives, one of the allocations and kernels of Kokkos on this rank throws std::bad_alloc. Not the kernels of
+/// an Exchange: an exchange that has begun must be completed.
+class FailingKokkos {
+ public:
+  /// \param passes so many before the one that fails
+  explicit FailingKokkos(int passes) {
+    left_ = passes;
+    Kokkos::Tools::Experimental::set_allocate_data_callback(
+        [](Kokkos::Tools::SpaceHandle, const char*, const void*, uint64_t) { pass(); });
+    Kokkos::Tools::Experimental::set_begin_parallel_for_callback([](const char* label, uint32_t, uint64_t*) {
+      if (std::strncmp(label, "Komvos::Exchange::", 18) != 0) {
+        pass();
+      }
+    });
+  }
+  ~FailingKokkos() {
+    Kokkos::Tools::Experimental::set_allocate_data_callback(nullptr);
+    Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
+  }
+  FailingKokkos(const FailingKokkos&) = delete;
+  FailingKokkos& operator=(const FailingKokkos&) = delete;
+
+ private:
+  static void pass() {
+    if (left_-- == 0) {
+      throw std::bad_alloc();
+    }
+  }
+  inline static int left_ = 0;
+};
+
+}  // namespace KomvosTest
