@@ -21,7 +21,7 @@ namespace Komvos {
 /// - KOMVOS_GPU_AWARE_MPI: 0 or 1; whether MPI may be given device pointers; the same on all ranks. Default: what
 ///   Tpetra assumes
 /// - KOMVOS_STAGED: 0 or 1, for tests; 1 sends all messages through host memory of their own, as with a GPU and without
-///   GPU-aware MPI, and fills what must not be read yet with NaN. Default: 0
+///   GPU-aware MPI, and fills what must not be read yet with NaN; the same on all ranks. Default: 0
 struct Settings {
   std::optional<std::string> route;
   std::optional<std::string> pairing;

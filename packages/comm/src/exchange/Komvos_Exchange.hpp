@@ -12,6 +12,7 @@
 #include "Komvos_GpuAwareMpi.hpp"
 #include "Komvos_IntraNode.hpp"
 #include "Komvos_KokkosShim.hpp"
+#include "Komvos_Settings.hpp"
 
 namespace Komvos {
 
@@ -77,13 +78,15 @@ class Exchange {
   /// Allocates for `maxColumns` columns; more are allocated when they are first used, and then go by messages.
   /// \param comm the communicator the plan was built on
   /// \param mpiIsGpuAware whether MPI may be given device pointers, the same on all ranks, as in PlannedHalo
+  /// \param forceStaging for tests: all messages have host memory of their own, see Settings; the same on all ranks
   /// \note Collective on `comm`.
   /// \throws BadInput if `onNode` is IntraNode::automatic; Error on all ranks if MPI has no tags left for it
   Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 1,
-           IntraNode onNode = IntraNode::messages, bool mpiIsGpuAware = gpuAwareMpi());
+           IntraNode onNode = IntraNode::messages, bool mpiIsGpuAware = gpuAwareMpi(),
+           bool forceStaging = stagingForced());
   /// Completes an exchange that is in flight, as abandonForward() does; else it waits until values that were sent have
-  /// been received, and for no other rank. The
-  /// communicator may be freed before, but then the shared memory stays until MPI_Finalize.
+  /// been received, and for no other rank. The communicator may be freed before, but then the shared memory stays until
+  /// MPI_Finalize.
   ~Exchange();
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;
@@ -157,7 +160,7 @@ class Exchange {
   /// holds for it.
   std::size_t memoryBytes() const;
   /// Whether IntraNode::sharedMemory can be used at all with vectors of this device.
-  static bool canShareMemory(bool mpiIsGpuAware = gpuAwareMpi());
+  static bool canShareMemory(bool mpiIsGpuAware = gpuAwareMpi(), bool forceStaging = stagingForced());
   /// sharedMemory only where it was asked for and this node has it.
   IntraNode intraNode() const;
 

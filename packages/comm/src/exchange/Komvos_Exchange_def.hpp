@@ -74,13 +74,13 @@ struct Exchange<Scalar, Device>::State {
   using BufferAccess = Impl::BufferAccess<Scalar>;
 
   State(MPI_Comm parent, std::shared_ptr<const ExchangePlan> thePlan, int columnsToAllocate, IntraNode onNode,
-        bool mpiIsGpuAware)
+        bool mpiIsGpuAware, bool forceStaging)
       : plan(std::move(thePlan)),
         comm(Impl::PrivateComm::of(parent)),
         tags(comm->takeTags(2 * plan->numStages)),
-        poisons(stagingForced()),
-        staged(poisons || (!Impl::hostCanAccessBuffers<execution_space>() && !mpiIsGpuAware)),
-        shared(onNode == IntraNode::sharedMemory && canShareMemory(mpiIsGpuAware)
+        poisons(forceStaging),
+        staged(forceStaging || (!Impl::hostCanAccessBuffers<execution_space>() && !mpiIsGpuAware)),
+        shared(onNode == IntraNode::sharedMemory && canShareMemory(mpiIsGpuAware, forceStaging)
                    ? makeShared(std::max(1, columnsToAllocate))
                    : nullptr),
         buffers(*plan, staged, shared.get(), std::max(1, columnsToAllocate)) {}
@@ -519,9 +519,9 @@ void Exchange<Scalar, Device>::State::abandon(Direction direction) {
 
 template <class Scalar, class Device>
 Exchange<Scalar, Device>::Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns,
-                                   IntraNode onNode, bool mpiIsGpuAware)
-    : state_(std::make_unique<State>(comm, plan, maxColumns, Impl::requireDecided(onNode, plan->rank), mpiIsGpuAware)) {
-}
+                                   IntraNode onNode, bool mpiIsGpuAware, bool forceStaging)
+    : state_(std::make_unique<State>(comm, plan, maxColumns, Impl::requireDecided(onNode, plan->rank), mpiIsGpuAware,
+                                     forceStaging)) {}
 
 template <class Scalar, class Device>
 Exchange<Scalar, Device>::~Exchange() = default;
@@ -629,9 +629,9 @@ std::size_t Exchange<Scalar, Device>::memoryBytes() const {
 }
 
 template <class Scalar, class Device>
-bool Exchange<Scalar, Device>::canShareMemory(bool mpiIsGpuAware) {
+bool Exchange<Scalar, Device>::canShareMemory(bool mpiIsGpuAware, bool forceStaging) {
   // Shared memory is the host's: kernels of a GPU write their own memory, even where the host may read that.
-  const bool stages = stagingForced() || (!Impl::hostCanAccessBuffers<execution_space>() && !mpiIsGpuAware);
+  const bool stages = forceStaging || (!Impl::hostCanAccessBuffers<execution_space>() && !mpiIsGpuAware);
   return Impl::runsOnHost<execution_space>() || stages;
 }
 

@@ -216,7 +216,7 @@ auto NodeAwareImport<LO, GO, Node>::exchange() const -> exchange_type<Scalar>& {
   if (!found.exchange) {
     const PlannedHalo& halo = state_->halo;
     const auto made = std::make_shared<exchange_type<Scalar>>(state_->userComm, halo.plan, halo.columns, halo.intraNode,
-                                                              halo.mpiIsGpuAware);
+                                                              halo.mpiIsGpuAware, halo.forceStaging);
     found = {made, [exchange = made.get()] { return exchange->memoryBytes(); }};
   }
   return *static_cast<exchange_type<Scalar>*>(found.exchange.get());

@@ -52,7 +52,8 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
     follow(resolved.tuningCache->find(key), resolved);
   }
 
-  const Impl::CandidateTimer timer(comm, pattern.numOwned, pattern.numTarget, resolved.mpiIsGpuAware);
+  const Impl::CandidateTimer timer(comm, pattern.numOwned, pattern.numTarget, resolved.mpiIsGpuAware,
+                                   resolved.forceStaging);
   std::vector<Impl::Candidate> candidates = Impl::planCandidates(comm, std::move(pattern), resolved);
   const std::size_t chosen = Impl::chooseCandidate(candidates, resolved, timer);
 
@@ -61,6 +62,7 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
   halo.intraNode = candidates[chosen].report.intraNode;
   halo.columns = resolved.columns;
   halo.mpiIsGpuAware = resolved.mpiIsGpuAware;
+  halo.forceStaging = resolved.forceStaging;
   if (options.record) {
     options.record->add(key, {candidates[chosen].report.route, resolved.pairing, halo.intraNode});
   }

@@ -19,6 +19,7 @@ struct PlannedHalo {
   IntraNode intraNode = IntraNode::messages;
   int columns = 1;
   bool mpiIsGpuAware = false;  ///< agreed among the ranks
+  bool forceStaging = false;   ///< for tests, agreed among the ranks
   HaloReport report;
 };
 

@@ -26,6 +26,7 @@
 #include "Komvos_MachineModel.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ResolvedOptions.hpp"
+#include "Komvos_Settings.hpp"
 #include "Komvos_SetupTransport.hpp"
 #include "Komvos_TuningCache.hpp"
 #include "support/mpi_support.hpp"
@@ -847,6 +848,8 @@ TEST(TunerEnvironment, ThatDiffersBetweenRanksIsRefusedOnAll) {
       {"KOMVOS_TUNING_CACHE", file, "KOMVOS_TUNING_CACHE is to be consulted on some ranks only"},
       {"KOMVOS_GPU_AWARE_MPI", Komvos::gpuAwareMpi() ? "0" : "1",
        "the GPU-awareness of MPI (KOMVOS_GPU_AWARE_MPI) of a halo must be the same on all ranks, and is not"},
+      {"KOMVOS_STAGED", Komvos::stagingForced() ? "0" : "1",
+       "the staging of messages (KOMVOS_STAGED) of a halo must be the same on all ranks, and is not"},
       {"KOMVOS_ON_NODE", "messages",
        "the intra-node communication of a halo must be the same on all ranks, and is not"}};
   for (const auto& [name, value, text] : cases) {

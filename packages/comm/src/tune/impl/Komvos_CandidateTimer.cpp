@@ -39,7 +39,7 @@ void CandidateTimer::measure(const std::vector<Candidate*>& contenders, int repe
   const Vector ghosts("Komvos::CandidateTimer::ghosts", numTarget_, 1);
   std::vector<HaloExchange> exchanges;
   for (const Candidate* one : contenders) {
-    exchanges.emplace_back(comm_, one->plan, 1, one->report.intraNode, mpiIsGpuAware_);
+    exchanges.emplace_back(comm_, one->plan, 1, one->report.intraNode, mpiIsGpuAware_, forceStaging_);
   }
   const std::size_t count = contenders.size();
   std::vector<std::vector<double>> seconds(count);

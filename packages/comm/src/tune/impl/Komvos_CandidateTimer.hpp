@@ -14,9 +14,13 @@ namespace Komvos::Impl {
 class CandidateTimer {
  public:
   /// \param numOwned, numTarget entries of the vectors on this rank, as in Pattern
-  /// \param mpiIsGpuAware as for Exchange
-  CandidateTimer(MPI_Comm comm, int numOwned, int numTarget, bool mpiIsGpuAware)
-      : comm_(comm), numOwned_(numOwned), numTarget_(numTarget), mpiIsGpuAware_(mpiIsGpuAware) {}
+  /// \param mpiIsGpuAware, forceStaging as for Exchange
+  CandidateTimer(MPI_Comm comm, int numOwned, int numTarget, bool mpiIsGpuAware, bool forceStaging)
+      : comm_(comm),
+        numOwned_(numOwned),
+        numTarget_(numTarget),
+        mpiIsGpuAware_(mpiIsGpuAware),
+        forceStaging_(forceStaging) {}
 
   /// Runs the contenders in turn, so that a disturbance hits all of them, in an order that rotates. Sets `seconds` and
   /// `report.measuredSeconds` of each. \note Collective.
@@ -27,6 +31,7 @@ class CandidateTimer {
   int numOwned_;
   int numTarget_;
   bool mpiIsGpuAware_;
+  bool forceStaging_;
 };
 
 }  // namespace Komvos::Impl

@@ -37,6 +37,7 @@ void requireSame(const PrivateComm& comm, const ResolvedOptions& options) {
       {"intra-node communication", static_cast<std::uint64_t>(options.intraNode)},
       {"number of columns in shared memory", static_cast<std::uint64_t>(options.columns)},
       {"GPU-awareness of MPI (KOMVOS_GPU_AWARE_MPI)", options.mpiIsGpuAware ? 1 : 0},
+      {"staging of messages (KOMVOS_STAGED)", options.forceStaging ? 1 : 0},
       {"topology", topology.nodes->fingerprint()},
       {"socket topology", topology.sockets ? topology.sockets->fingerprint() : 0},
       {"machine model", options.machine ? hashOf(machineToJson(*options.machine)) : 0},
@@ -111,6 +112,7 @@ std::optional<std::string> resolveLocally(ResolvedOptions& resolved, const Excha
   resolveOverlap(options.overlap);  // for its error only: no halo depends on it
   resolved.columns = std::max(1, options.columns);
   resolved.mpiIsGpuAware = gpuAwareMpi();
+  resolved.forceStaging = settings.staged.value_or(false);
   resolved.machine = options.machine;
   resolved.topology = {options.topology, options.sockets};
   resolveLocally(resolved.topology, settings, numRanks);

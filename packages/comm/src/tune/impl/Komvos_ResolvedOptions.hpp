@@ -30,6 +30,7 @@ struct ResolvedOptions {
   IntraNode intraNode = IntraNode::automatic;
   int columns = 1;
   bool mpiIsGpuAware = false;  ///< from the environment or Tpetra only, see gpuAwareMpi()
+  bool forceStaging = false;   ///< from the environment only, see stagingForced()
   ResolvedTopology topology;
   std::shared_ptr<const MachineModel> machine;     ///< may be null
   std::shared_ptr<const TuningCache> tuningCache;  ///< null unless it is to be consulted for the three at the top

@@ -144,7 +144,7 @@ std::vector<Candidate> planCandidates(MPI_Comm comm, Pattern pattern, const Reso
     planner.addChosenRoute();
   }
   if (options.intraNode != IntraNode::messages &&
-      Exchange<double, DefaultDevice>::canShareMemory(options.mpiIsGpuAware)) {
+      Exchange<double, DefaultDevice>::canShareMemory(options.mpiIsGpuAware, options.forceStaging)) {
     planner.addSharedMemory();
   }
   return planner.take();
