@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Headers of an impl folder that another room may include, and why.
 SHARED_IMPL = {
     ("tpetra", "Komvos_GatherKernels.hpp"): "imports and exports pack and unpack with the kernels of the exchange",
+    ("tune", "Komvos_NodeMemory.hpp"): "tuning gives back the shared memory that it measured in",
 }
 PROGRAM_ROOMS = ("support", "problem")  # from the ground up; a subcommand each above them
 # What core may include besides its own files: C++, the system, MPI, hwloc, and JSON.

@@ -45,4 +45,30 @@ TEST(NodeMemory, BlocksStartOnCacheLinesInTheEyesOfAllRanks) {
   EXPECT_EQ(4 * (nodes->numRanksOn(nodes->nodeOf(comm->rank())) - 1), others);
 }
 
+TEST(NodeMemory, FreesWindowsThatNoRankOfTheNodeUses) {
+  const auto comm = Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD);
+  Komvos::Impl::NodeMemory memory(comm->get());
+  const std::size_t bytes = 1 << 20;  // a window for each
+  const auto first = memory.allocate(bytes);
+  const auto second = memory.allocate(bytes);
+  ASSERT_NE(nullptr, second.data);
+  ASSERT_NE(first.place.window, second.place.window);
+  EXPECT_EQ(2 * bytes, memory.memoryBytes());
+  second.data[bytes - 1] = 7;
+  bool used = true;
+  memory.release(first, [&used] { return used; });
+  memory.freeUnused();
+  EXPECT_EQ(2 * bytes, memory.memoryBytes()) << "others may still read it";
+  used = comm->rank() == 0;
+  memory.freeUnused();
+  const auto nodes = Komvos::Impl::detectedTopology(*comm);
+  const bool withRankZero = nodes->nodeOf(comm->rank()) == nodes->nodeOf(0);
+  EXPECT_EQ(withRankZero ? 2 * bytes : bytes, memory.memoryBytes()) << "one rank of the node uses it";
+  used = false;
+  memory.freeUnused();
+  EXPECT_EQ(bytes, memory.memoryBytes());
+  EXPECT_EQ(first.place.window, memory.allocate(bytes).place.window) << "the number is given again";
+  EXPECT_EQ(7, second.data[bytes - 1]);
+}
+
 }  // namespace

@@ -24,6 +24,7 @@
 #include "Komvos_GpuAwareMpi.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_MachineModel.hpp"
+#include "Komvos_NodeMemory.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_Settings.hpp"
@@ -800,6 +801,36 @@ TEST(TunerPrecedence, ATuningCacheInTheEnvironmentIsIgnoredWhereAnythingElseIsGi
   }
   const Variable intraNode("KOMVOS_ON_NODE", "messages");
   EXPECT_EQ(IntraNode::messages, planDense(onPairs()).report.intraNode);
+}
+
+TEST(Tuner, GivesBackTheSharedMemoryThatItMeasuredIn) {
+  MPI_Comm mine = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &mine);
+  const auto ours = Komvos::Impl::PrivateComm::of(mine);
+  const auto sharedBytes = [&] { return Komvos::Impl::NodeMemory::of(*ours).memoryBytes(); };
+  EXPECT_EQ(0u, sharedBytes());
+  {
+    const PlannedHalo halo = Komvos::planHalo(mine, denseHalo(), onPairs());
+    EXPECT_EQ(worldSize() > 1, measuredAny(halo.report));
+    EXPECT_EQ(0u, sharedBytes());
+    using DefaultDevice = Tpetra::Details::DefaultTypes::node_type::device_type;
+    Komvos::Exchange<double, DefaultDevice> exchange(mine, halo.plan, 1, IntraNode::sharedMemory);
+    const std::size_t kept = sharedBytes();
+    EXPECT_EQ(canShareMemory(), kept > 0);
+    Komvos::planHalo(mine, denseHalo(3000), onPairs());  // needs windows of its own
+    EXPECT_EQ(kept, sharedBytes());
+    Komvos::Exchange<double, DefaultDevice> another(mine, halo.plan, 1, IntraNode::sharedMemory);
+    for (auto* one : {&exchange, &another}) {
+      const Kokkos::View<double**, Kokkos::LayoutLeft, DefaultDevice> owned("owned", halo.plan->numOwned, 1);
+      const Kokkos::View<double**, Kokkos::LayoutLeft, DefaultDevice> ghosts("ghosts", halo.plan->numTarget, 1);
+      Kokkos::deep_copy(owned, 3.0);
+      one->forward({}, owned, ghosts);
+      const auto host = Kokkos::create_mirror_view(ghosts);
+      Kokkos::deep_copy(host, ghosts);
+      EXPECT_EQ(halo.plan->numTarget, std::count(host.data(), host.data() + host.extent(0), 3.0));
+    }
+  }
+  MPI_Comm_free(&mine);
 }
 
 TEST(TunerPrecedence, ResolvedOptionsResolveToThemselvesWhateverTheEnvironmentSays) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "Komvos_PrivateComm.hpp"
 
@@ -12,7 +13,7 @@
 // allocate() is collective on the node: each rank looks for a free piece of its own segment, and if one rank finds
 // none, all add a window. Free pieces are kept by offset and merged with their neighbours. release() is local and does
 // not free at once, for other ranks may still read the block: allocate() asks again whether it is in use. Windows go
-// when PrivateComm is freed, on all ranks together.
+// when PrivateComm is freed, on all ranks together, or in freeUnused(), after tuning.
 //
 // If a window cannot be made on one rank, allocate() returns an empty block on all ranks of the node, and the caller
 // uses messages. Other MPI errors are thrown.
@@ -37,10 +38,17 @@ NodeMemory& NodeMemory::of(PrivateComm& comm) {
 
 NodeMemory::~NodeMemory() {
   for (Window& window : windows_) {
+    freeWindow(window);
+  }
+  MPI_Comm_free(&node_);
+}
+
+void NodeMemory::freeWindow(Window& window) {
+  if (window.handle != MPI_WIN_NULL) {
     MPI_Win_unlock_all(window.handle);
     MPI_Win_free(&window.handle);
   }
-  MPI_Comm_free(&node_);
+  window = {};
 }
 
 int NodeMemory::nodeRank(int rank) const {
@@ -89,7 +97,8 @@ bool NodeMemory::addWindow(std::size_t bytes) {
   mpiCheck(MPI_Info_create(&info), "MPI_Info_create");
   // Each segment on pages of its own, which its owner touches first.
   mpiCheck(MPI_Info_set(info, "alloc_shared_noncontig", "true"), "MPI_Info_set");
-  Window window{MPI_WIN_NULL, {}, {}};
+  Window window;
+  window.bytes = bytes;
   void* mine = nullptr;
   // MPI promises no alignment (Open MPI 4.1 starts 16 bytes off a line, or 8); other ranks see the same offsets to a
   // page, so that my lines are lines for them.
@@ -113,12 +122,13 @@ bool NodeMemory::addWindow(std::size_t bytes) {
     mpiCheck(MPI_Win_shared_query(window.handle, static_cast<int>(r), &size, &unit, &segment), "MPI_Win_shared_query");
     window.segments.push_back(segment);
   }
-  windows_.push_back(std::move(window));
+  const auto unused =
+      std::find_if(windows_.begin(), windows_.end(), [](const Window& w) { return w.handle == MPI_WIN_NULL; });
+  *(unused != windows_.end() ? unused : windows_.emplace(unused)) = std::move(window);
   return true;
 }
 
-NodeMemory::Block NodeMemory::allocate(std::size_t bytes) {
-  bytes = std::max(cacheLine, wholeLines(bytes));
+void NodeMemory::giveBackWaiting() {
   const auto stillUsed = [this](const Waiting& one) {
     if (one.inUse()) {
       return true;
@@ -127,6 +137,11 @@ NodeMemory::Block NodeMemory::allocate(std::size_t bytes) {
     return false;
   };
   waiting_.erase(std::stable_partition(waiting_.begin(), waiting_.end(), stillUsed), waiting_.end());
+}
+
+NodeMemory::Block NodeMemory::allocate(std::size_t bytes) {
+  bytes = std::max(cacheLine, wholeLines(bytes));
+  giveBackWaiting();
   Block block;
   int missing = takeFree(bytes, block) ? 0 : 1;
   mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_INT, MPI_MAX, node_), "MPI_Allreduce");
@@ -144,6 +159,26 @@ NodeMemory::Block NodeMemory::allocate(std::size_t bytes) {
     giveBack(block);
   }
   return {};
+}
+
+void NodeMemory::freeUnused() {
+  giveBackWaiting();
+  std::vector<int> unused;
+  for (const Window& window : windows_) {
+    unused.push_back(window.free.size() == 1 && window.free.begin()->second == window.bytes ? 1 : 0);
+  }
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, unused.data(), static_cast<int>(unused.size()), MPI_INT, MPI_MIN, node_),
+           "MPI_Allreduce");
+  for (std::size_t w = 0; w < windows_.size(); ++w) {
+    if (unused[w] != 0) {
+      freeWindow(windows_[w]);
+    }
+  }
+}
+
+std::size_t NodeMemory::memoryBytes() const {
+  return std::accumulate(windows_.begin(), windows_.end(), std::size_t{0},
+                         [](std::size_t sum, const Window& window) { return sum + window.bytes; });
 }
 
 void NodeMemory::release(const Block& block, std::function<bool()> inUse) {

@@ -51,6 +51,10 @@ class NodeMemory {
   Block allocate(std::size_t bytes);
   /// Gives `block` back once `inUse` is false; it is asked again at each allocate().
   void release(const Block& block, std::function<bool()> inUse);
+  /// Frees the windows in which no rank of the node uses a block. \note Collective on the ranks of the node.
+  void freeUnused();
+  /// Of this rank's segments.
+  std::size_t memoryBytes() const;
   char* at(int nodeRank, Place place) const { return windows_[place.window].segments[nodeRank] + place.offset; }
 
   /// The memory barrier MPI demands between a store to shared memory and the flag that announces it, and between
@@ -59,7 +63,8 @@ class NodeMemory {
 
  private:
   struct Window {
-    MPI_Win handle;
+    MPI_Win handle = MPI_WIN_NULL;            // null: a number for the next window
+    std::size_t bytes = 0;                    // of my segment, for blocks
     std::vector<char*> segments;              // by node rank
     std::map<std::size_t, std::size_t> free;  // of my segment: offset -> bytes
   };
@@ -68,6 +73,8 @@ class NodeMemory {
     std::function<bool()> inUse;
   };
 
+  static void freeWindow(Window& window);
+  void giveBackWaiting();
   bool takeFree(std::size_t bytes, Block& block);
   bool addWindow(std::size_t bytes);
   void giveBack(const Block& block);

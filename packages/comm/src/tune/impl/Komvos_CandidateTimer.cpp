@@ -1,9 +1,11 @@
 #include "Komvos_CandidateTimer.hpp"
 
 #include <Tpetra_Details_DefaultTypes.hpp>
+#include <algorithm>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
+#include "Komvos_NodeMemory.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Statistics.hpp"
 
@@ -55,6 +57,13 @@ void CandidateTimer::measure(const std::vector<Candidate*>& contenders, int repe
              "MPI_Allreduce");
     contenders[k]->seconds.assign(ofOne.begin() + warmUps, ofOne.end());
     contenders[k]->report.measuredSeconds = median(contenders[k]->seconds);
+  }
+  const bool shared = std::any_of(exchanges.begin(), exchanges.end(), [](const HaloExchange& exchange) {
+    return exchange.intraNode() == IntraNode::sharedMemory;
+  });
+  exchanges.clear();
+  if (shared) {
+    NodeMemory::of(*PrivateComm::of(comm_)).freeUnused();
   }
 }
 
