@@ -9,7 +9,9 @@
 
 namespace Komvos::Impl {
 
-std::string processorName() {
+namespace {
+
+std::string readProcessorName() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(": ");
@@ -18,6 +20,13 @@ std::string processorName() {
     }
   }
   return "unknown processor";
+}
+
+}  // namespace
+
+const std::string& processorName() {
+  static const std::string name = readProcessorName();
+  return name;
 }
 
 std::string mpiLibraryName() {

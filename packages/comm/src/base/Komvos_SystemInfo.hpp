@@ -6,8 +6,8 @@
 
 namespace Komvos::Impl {
 
-/// As the system names it, "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz", or "unknown processor".
-std::string processorName();
+/// As the system names it, "Intel(R) Xeon(R) Gold 6148 CPU @ 2.40GHz", or "unknown processor". Read once in a process.
+const std::string& processorName();
 
 /// "Open MPI v4.1.4" or "MPICH 4.0.2", without what else some libraries say of themselves.
 std::string mpiLibraryName();

@@ -62,10 +62,8 @@ AxisFactors AxisFactors::balanced(int numRanks, int c) {
 
 AxisFactors AxisFactors::fitting(const NodeTopology& nodes) {
   int c = nodes.numRanks();  // groups of c end wherever the node changes
-  for (int rank = 1; rank < nodes.numRanks(); ++rank) {
-    if (!nodes.sameNode(rank - 1, rank)) {
-      c = std::gcd(c, rank);
-    }
+  for (int rank = nodes.endOfInterval(0); rank < nodes.numRanks(); rank = nodes.endOfInterval(rank)) {
+    c = std::gcd(c, rank);
   }
   return balanced(nodes.numRanks(), c);
 }

@@ -1,5 +1,6 @@
 #include "Komvos_SocketRoute.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -13,7 +14,8 @@ SocketRoute::SocketRoute(NodeTopology nodes, NodeTopology sockets, Pairing pairi
     throw BadInput("route sockets: " + std::to_string(nodes_.numRanks()) + " ranks on nodes, but " +
                    std::to_string(sockets_.numRanks()) + " on sockets");
   }
-  for (int rank = 0; rank < nodes_.numRanks(); ++rank) {
+  for (int rank = 0; rank < nodes_.numRanks();
+       rank = std::min(nodes_.endOfInterval(rank), sockets_.endOfInterval(rank))) {
     const int leader = sockets_.leaderOf(sockets_.nodeOf(rank));
     if (!nodes_.sameNode(leader, rank)) {
       throw BadInput("route sockets: ranks " + std::to_string(leader) + " and " + std::to_string(rank) +

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <map>
 #include <numeric>
 #include <sstream>
 
@@ -297,6 +296,15 @@ int NodeTopology::localRankOf(int rank) const {
   return interval.firstLocal + rank - interval.firstRank;
 }
 
+int NodeTopology::endOfInterval(int rank) const {
+  checkRank(rank);
+  if (uniform_) {
+    return rank + std::min(numRanks_ - rank, uniform_ - rank % uniform_);
+  }
+  const RankInterval& interval = intervalOf(rank);
+  return interval.firstRank + interval.count;
+}
+
 int NodeTopology::numRanksOn(int node) const {
   checkNode(node);
   if (uniform_) {
@@ -339,17 +347,19 @@ std::size_t NodeTopology::memoryBytes() const {
 }
 
 std::string NodeTopology::describe() const {
-  std::map<int, int> nodesWith;  // ranks -> nodes
-  for (int node = 0; node < numNodes_; ++node) {
-    ++nodesWith[numRanksOn(node)];
+  int fewest = numRanksOn(numNodes_ - 1);
+  int most = numRanksOn(0);
+  for (int node = 0; node < numNodes_ && !uniform_; ++node) {
+    fewest = std::min(fewest, numRanksOn(node));
+    most = std::max(most, numRanksOn(node));
   }
   std::ostringstream text;
   text << numRanks_ << (numRanks_ == 1 ? " rank on " : " ranks on ") << numNodes_
        << (numNodes_ == 1 ? " node" : " nodes");
-  if (nodesWith.size() == 1) {
-    text << " (" << nodesWith.begin()->first << " each)";
+  if (fewest == most) {
+    text << " (" << most << " each)";
   } else {
-    text << " (" << nodesWith.begin()->first << " to " << nodesWith.rbegin()->first << " each)";
+    text << " (" << fewest << " to " << most << " each)";
   }
   return text.str();
 }

@@ -53,6 +53,8 @@ class NodeTopology {
   int rankOn(int node, int local) const;
   /// The lowest rank of `node`.
   int leaderOf(int node) const { return rankOn(node, 0); }
+  /// One more than the last of the consecutive ranks on the node of `rank`, from `rank` on.
+  int endOfInterval(int rank) const;
   bool sameNode(int a, int b) const { return nodeOf(a) == nodeOf(b); }
 
   /// A hash; collisions are possible.

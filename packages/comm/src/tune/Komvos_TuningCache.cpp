@@ -65,8 +65,11 @@ TuningDecision readDecision(const Json& json) {
   return decision;
 }
 
+/// As rank 0 sees it. \note Collective on `comm`.
 std::string machineOf(MPI_Comm comm) {
-  return Impl::broadcast(comm, Impl::processorName() + ", " + Impl::mpiLibraryName());
+  int rank = 0;
+  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  return Impl::broadcast(comm, rank == 0 ? Impl::processorName() + ", " + Impl::mpiLibraryName() : "");
 }
 
 }  // namespace

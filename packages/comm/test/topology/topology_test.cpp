@@ -42,6 +42,10 @@ void expectIs(const NodeTopology& topology, const std::vector<int>& label) {
     EXPECT_FALSE(topology.sameNode(ranks.front(), ranksOf.begin()->second.front()) && node > 0);
     ++node;
   }
+  for (auto rank = label.begin(); rank != label.end(); ++rank) {
+    const auto end = std::find_if(rank, label.end(), [&](int other) { return other != *rank; });
+    EXPECT_EQ(end - label.begin(), topology.endOfInterval(static_cast<int>(rank - label.begin())));
+  }
 }
 
 /// A file that goes away at the end of the test.
@@ -181,6 +185,8 @@ TEST(NodeTopology, BadNumbersAreRefused) {
 TEST(NodeTopology, DescriptionNamesRanksAndNodes) {
   EXPECT_EQ("16 ranks on 4 nodes (4 each)", NodeTopology::uniform(16, 4).describe());
   EXPECT_EQ("7 ranks on 2 nodes (2 to 5 each)", NodeTopology::parse("5,2", 7).describe());
+  EXPECT_EQ("7 ranks on 2 nodes (2 to 5 each)", NodeTopology::parse("2,5", 7).describe());
+  EXPECT_EQ("7 ranks on 2 nodes (2 to 5 each)", NodeTopology::uniform(7, 5).describe());
   EXPECT_EQ("1 rank on 1 node (1 each)", NodeTopology::uniform(1, 1).describe());
 }
 
