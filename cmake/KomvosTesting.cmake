@@ -2,6 +2,7 @@
 # Runs one test binary once per number of ranks. A rank that hangs is ended by the time limit. STAGED: as on a GPU
 # without GPU-aware MPI, with messages through host memory of their own; the test is called <name>.staged.np<ranks>.
 find_package(GTest REQUIRED)
+include(KomvosSanitizers)
 
 # MPICH needs a hand on few cores, see packages/comm/test/support/yield_when_idle.cpp.
 include(CheckCXXSymbolExists)
@@ -35,7 +36,7 @@ set(KOMVOS_TEST_ENVIRONMENT "${_environment}" CACHE INTERNAL "")
 function(komvos_test_environment result name)
   set(folder "${PROJECT_BINARY_DIR}/Testing/Temporary/${name}")
   file(MAKE_DIRECTORY "${folder}")
-  set(${result} "${KOMVOS_TEST_ENVIRONMENT};TMPDIR=${folder}" PARENT_SCOPE)
+  set(${result} "${KOMVOS_TEST_ENVIRONMENT};TMPDIR=${folder};${KOMVOS_SANITIZER_ENVIRONMENT}" PARENT_SCOPE)
 endfunction()
 
 function(komvos_mpi_command result ranks)
