@@ -2,7 +2,9 @@
 """Installs the build into a folder of its own, and builds and runs programs against that copy.
 
 core_client: test/core_client, which wants Komvos::core alone; Trilinos must not be looked for
-client:      test/client, a program as a user would write it, with multigrid if that is built, and the installed komvos
+client:      test/client, programs as a user would write them: one line in place of Tpetra's, everything that a program may
+             do with a matrix, an import and an export, compared with Tpetra on 1 to 8 ranks, and multigrid if that is
+             built; and the installed komvos
 examples:    packages/comm/example, on several numbers of ranks; each checks its own result
 """
 import argparse
@@ -28,6 +30,8 @@ def run_core_client(build, prefix, mpi):
 def run_client(build, prefix, mpi):
     run(mpi(2) + [build / "client"], 60)
     run(mpi(2) + [build / "types_client"], 60)
+    for ranks in range(1, 9):
+        run(mpi(ranks) + [build / "equals_tpetra"], 120)
     if (build / "multigrid_client").exists():
         run(mpi(2) + [build / "multigrid_client"], 60)
     if (prefix / "bin" / "komvos").exists():
