@@ -12,6 +12,10 @@ namespace Komvos::Impl {
 /// ranks, so that a sample of one kind is one of that kind everywhere. The kind with the least median stays.
 class OverlapChoice {
  public:
+  static constexpr int samples = 5;
+  /// So many products, then it is decided.
+  static constexpr int productsTimed = 1 + 3 * samples;
+
   /// \param fixed the kind to use, or automatic \param first what the first product takes if it is automatic
   explicit OverlapChoice(Overlap fixed = Overlap::none, Overlap first = Overlap::byNode)
       : overlap_(fixed == Overlap::automatic ? first : fixed), decided_(fixed != Overlap::automatic) {}
@@ -25,7 +29,6 @@ class OverlapChoice {
   void record(double seconds);
 
  private:
-  static constexpr int samples = 5;
   static constexpr Overlap kinds[] = {Overlap::none, Overlap::interior, Overlap::byNode};
 
   Overlap overlap_;
