@@ -4,8 +4,8 @@ option(Komvos_ENABLE_COMM "Build packages/comm, and with it whatever else is ena
 option(Komvos_ENABLE_TRILINOS "Build what needs Trilinos; OFF leaves Komvos::core, which needs MPI and hwloc" ON)
 cmake_dependent_option(Komvos_ENABLE_MULTIGRID "Build packages/multigrid (needs MueLu and SuiteSparse's KLU)" ON
   Komvos_ENABLE_TRILINOS OFF)
-cmake_dependent_option(Komvos_ENABLE_PROGRAM "Build the program komvos (needs MueLu, Belos, Zoltan2, CLI11, nlohmann-json)"
-  ON Komvos_ENABLE_TRILINOS OFF)
+cmake_dependent_option(Komvos_ENABLE_PROGRAM
+  "Build the program komvos (needs MueLu, Belos, CLI11, nlohmann-json; Zoltan2 if there)" ON Komvos_ENABLE_TRILINOS OFF)
 option(Komvos_ENABLE_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})
 cmake_dependent_option(Komvos_ENABLE_BENCHMARKS "Build the benchmarks under perf/" ${PROJECT_IS_TOP_LEVEL}
   Komvos_ENABLE_TRILINOS OFF)
