@@ -93,7 +93,9 @@ if(KomvosTrilinos_INCLUDE_DIR)
       target_compile_features(Komvos::trilinos INTERFACE cxx_std_17)
       # Trilinos' shared libraries may not say, or say wrongly, where their own dependencies are: programs name all of
       # them, and libraries inherit the program's run path.
-      target_link_options(Komvos::trilinos INTERFACE LINKER:--disable-new-dtags LINKER:--no-as-needed)
+      if(NOT KomvosTrilinos_tpetra_LIBRARY MATCHES "\\.a$")
+        target_link_options(Komvos::trilinos INTERFACE LINKER:--disable-new-dtags LINKER:--no-as-needed)
+      endif()
       find_package(LAPACK QUIET)
       target_link_libraries(Komvos::trilinos INTERFACE $<TARGET_NAME_IF_EXISTS:LAPACK::LAPACK> ${CMAKE_DL_LIBS})
       if("OPENMP" IN_LIST KomvosTrilinos_KOKKOS)

@@ -46,7 +46,7 @@ std::vector<std::pair<std::string, RCP<const Matrix>>> operators(const BenchHalo
   if (options.hierarchy) {
     Teuchos::ParameterList muelu;
     muelu.set("coarse: max size", options.coarseSize);
-    const ExchangeOptions nobodyApplies;
+    const ExchangeOptions nobodyApplies{};
     makePreconditioner("muelu", problem, examine(*problem.matrix), problem.matrix, muelu, nobodyApplies,
                        [&](int level, const std::string& name, const Matrix& matrix) {
                          if (level > 0) {

@@ -372,7 +372,8 @@ TEST_P(ExchangeTest, IsDestroyedWithoutWaitingForTheOtherRanks) {
 TEST_P(ExchangeTest, SharesMemoryWhereItWasAskedTo) {
   const Halo halo = denseHalo(2);
   const Exchange<double, Device> exchange(halo.comm, halo.plan, GetParam().columns, GetParam().onNode);
-  EXPECT_EQ(GetParam().onNode, exchange.intraNode());  // the tests run on one machine
+  const bool possible = Exchange<double, Device>::canShareMemory();  // the tests run on one machine
+  EXPECT_EQ(possible ? GetParam().onNode : IntraNode::messages, exchange.intraNode());
 }
 
 TEST_P(ExchangeTest, SaysWhatItHolds) {

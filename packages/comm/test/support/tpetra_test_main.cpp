@@ -5,6 +5,9 @@
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
+  if (GTEST_FLAG_GET(list_tests)) {  // without MPI and without a device
+    return RUN_ALL_TESTS();
+  }
   const Tpetra::ScopeGuard scope(&argc, &argv);
   return KomvosTest::runAllTests();
 }
