@@ -72,7 +72,8 @@ class NodeAwareImport : public Teuchos::Describable {
   using exchange_type = Exchange<typename multivector_type<Scalar>::impl_scalar_type, device_type>;
 
   /// \note Collective on the communicator of the maps.
-  /// \throws BadInput on all ranks if the options cannot be used on one of them.
+  /// \throws BadInput on all ranks if the options cannot be used on one of them, or where Tpetra loses entries: if a
+  /// rank names an entry of another rank twice in the overlapping map, and the owned map is not contiguous.
   explicit NodeAwareImport(const import_type& importer, const ExchangeOptions& options = {});
   /// The same for an Export. \note Collective, and throws, as above.
   explicit NodeAwareImport(const export_type& exporter, const ExchangeOptions& options = {});

@@ -95,6 +95,15 @@ double difference(const std::vector<Scalar>& a, const std::vector<Scalar>& b, do
   return largest;
 }
 
+/// Of this rank's entries, in order.
+inline std::vector<GO> globalIds(const Map& map) {
+  std::vector<GO> list;
+  for (std::size_t i = 0; i < Komvos::Impl::localLength(map); ++i) {
+    list.push_back(map.getGlobalElement(static_cast<LO>(i)));
+  }
+  return list;
+}
+
 /// A map where every entry belongs to one rank, and one that overlaps it.
 struct MapPair {
   std::string name;

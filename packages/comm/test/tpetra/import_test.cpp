@@ -3,6 +3,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <Tpetra_Distributor.hpp>
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -222,15 +223,12 @@ TEST(NodeAwareImport, MovesWhatTpetrasExportMoves) {
   });
 }
 
-/// The same, but a rank names some of its own entries twice in the overlapping map.
-MapPair untidyMaps(const MapPair& maps, unsigned seed, const TeuchosComm& comm) {
+/// The same, but a rank names some entries twice in the overlapping map: its own, or also those of others.
+MapPair untidyMaps(const MapPair& maps, unsigned seed, const TeuchosComm& comm, bool alsoOfOthers = false) {
   Random random(77 * seed + static_cast<unsigned>(comm->getRank()));
-  std::vector<GO> overlapping;
-  for (std::size_t i = 0; i < Komvos::Impl::localLength(*maps.overlapping); ++i) {
-    overlapping.push_back(maps.overlapping->getGlobalElement(static_cast<LO>(i)));
-  }
+  std::vector<GO> overlapping = globalIds(*maps.overlapping);
   for (std::size_t i = 0, before = overlapping.size(); i < before; ++i) {
-    if (maps.owned->isNodeGlobalElement(overlapping[i]) && random.below(4) == 0) {
+    if ((alsoOfOthers || maps.owned->isNodeGlobalElement(overlapping[i])) && random.below(4) == 0) {
       overlapping.push_back(GO(overlapping[i]));
     }
   }
@@ -256,6 +254,90 @@ TEST(NodeAwareImport, CombinesAsTpetraDoesWhereRanksNameTheirOwnEntriesTwice) {
     checkCopies<double>(ofExport, exporter, 1);
   });
   EXPECT_TRUE(permutedTwice || comm->getRank() > 0) << "no entry was permuted to two places";
+}
+
+/// Whether the lists of a transfer lack entries on some rank, as Tpetra's may where a rank names those of others twice.
+template <class Transfer>
+bool tpetraLosesEntries(const Transfer& transfer, bool isImport) {
+  std::size_t travelling = 0;
+  if (isImport) {
+    for (const std::size_t length : transfer.getDistributor().getLengthsFrom()) {
+      travelling += length;
+    }
+  } else {
+    const auto ranks = transfer.getExportPIDs();
+    travelling = std::count_if(ranks.begin(), ranks.end(), [](int rank) { return rank >= 0; });
+  }
+  int loses = travelling != (isImport ? transfer.getNumRemoteIDs() : transfer.getNumExportIDs()) ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &loses, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  return loses == 1;
+}
+
+TEST(NodeAwareImport, CopiesEntriesNamedTwiceOrRefusesWhereTpetraLosesThem) {
+  const auto comm = Tpetra::getDefaultComm();
+  int refused = 0, moved = 0;
+  unsigned seed = 0;
+  onHalos(comm, oneInTurn, [&](const MapPair& tidy, const ExchangeOptions& options) {
+    const MapPair maps = untidyMaps(tidy, ++seed, comm, true);
+    const Import import(maps.owned, maps.overlapping);
+    const Export exporter(maps.overlapping, maps.owned);
+    if (tpetraLosesEntries(import, true)) {
+      const std::string error = commonError(maps.name, [&] { NodeAwareImport<>(import, options); });
+      EXPECT_NE(std::string::npos, error.find("only once")) << error;
+      ++refused;
+    } else {
+      const NodeAwareImport<> halo(import, options);
+      checkCopies<double>(halo, import, 2);
+      checkSums<double>(halo, import, 1);
+      ++moved;
+    }
+    if (tpetraLosesEntries(exporter, false)) {
+      const std::string error = commonError(maps.name, [&] { NodeAwareImport<>(exporter, options); });
+      EXPECT_NE(std::string::npos, error.find("only once")) << error;
+    } else {
+      const NodeAwareImport<> halo(exporter, options);
+      checkSums<double>(halo, exporter, 2);
+      checkCopies<double>(halo, exporter, 1);
+    }
+  });
+  EXPECT_GT(moved, 0);
+  EXPECT_TRUE(refused > 0 || comm->getSize() == 1) << "Tpetra lost no entries: say so in the guide";
+}
+
+TEST(NodeAwareImport, LeavesEntriesThatNobodyOwns) {
+  const auto comm = Tpetra::getDefaultComm();
+  onHalos(comm, oneInTurn, [&](const MapPair& complete, const ExchangeOptions& options) {
+    std::vector<GO> overlapping = globalIds(*complete.overlapping);
+    overlapping.insert(overlapping.begin() + static_cast<std::ptrdiff_t>(overlapping.size() / 2),
+                       complete.owned->getMaxAllGlobalIndex() + 1);
+    const MapPair maps{complete.name, complete.owned, makeMap(overlapping, comm)};
+    const Import import(maps.owned, maps.overlapping);
+    const Export exporter(maps.overlapping, maps.owned);
+    const NodeAwareImport<> ofImport(import, options);
+    const NodeAwareImport<> ofExport(exporter, options);
+    checkCopies<double>(ofImport, import, 2);
+    checkSums<double>(ofImport, import, 1);
+    checkSums<double>(ofExport, exporter, 2);
+    checkCopies<double>(ofExport, exporter, 1);
+  });
+}
+
+TEST(NodeAwareImport, TakesAnEntryOfSeveralRanksFromWhomTpetraTakesIt) {
+  const auto comm = Tpetra::getDefaultComm();
+  unsigned seed = 0;
+  onHalos(comm, oneInTurn, [&](const MapPair& maps, const ExchangeOptions& options) {
+    Random random(55 * ++seed + static_cast<unsigned>(comm->getRank()));
+    std::vector<GO> owned = globalIds(*maps.owned);
+    for (const GO entry : globalIds(*maps.overlapping)) {
+      if (!maps.owned->isNodeGlobalElement(entry) && random.below(3) == 0) {
+        owned.push_back(GO(entry));
+      }
+    }
+    const Import import(makeMap(owned, comm), maps.overlapping);
+    const NodeAwareImport<> halo(import, options);
+    checkCopies<double>(halo, import, 2);
+    checkSums<double>(halo, import, 1);
+  });
 }
 
 TEST(NodeAwareImport, MovesToReplicatedMapsAndBack) {
@@ -481,10 +563,7 @@ TEST(NodeAwareImportMisuse, AVectorOverAnotherMapOnOneRankIsAnErrorAndNobodyWait
   const int rank = comm->getRank();
   const MapPair maps = makeMaps(mapKinds()[6], 5, comm);  // everybody needs everything
   const Import import(maps.owned, maps.overlapping);
-  std::vector<GO> longer;
-  for (std::size_t i = 0; i < Komvos::Impl::localLength(*maps.owned); ++i) {
-    longer.push_back(maps.owned->getGlobalElement(static_cast<LO>(i)));
-  }
+  std::vector<GO> longer = globalIds(*maps.owned);
   longer.push_back(100000 + rank);
   const auto wrongOwned = makeMap(longer, comm);
   for (const NamedTopology& where : topologiesFor(comm->getSize())) {

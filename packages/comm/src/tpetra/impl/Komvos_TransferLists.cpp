@@ -1,12 +1,32 @@
 #include "Komvos_TransferLists.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 
 #include "Komvos_Error.hpp"
 
 namespace Komvos::Impl {
 
 namespace {
+
+/// Tpetra asks a directory who owns an entry. Where the owned map is not contiguous, an entry that a rank asks for
+/// twice gets one answer only: the other stays without owner (-1), is not sent, and shifts what arrives. \return an
+/// error text, or nothing
+std::string errorOfLists(const TransferLists& lists, int rank) {
+  int travelling = 0;
+  for (std::size_t i = 0; i < lists.ghostPeers.size(); ++i) {
+    travelling += lists.ghostPeers[i] < 0 ? 0 : lists.ghostLengths[i];
+  }
+  const int ghosts = static_cast<int>(lists.ghostLids.size());
+  if (travelling == ghosts || lists.ghostPeers.empty()) {  // without peers: entries that nobody owns
+    return {};
+  }
+  return "NodeAwareImport: rank " + std::to_string(rank) + " has " + std::to_string(ghosts) +
+         " entries of other ranks in the overlapping map, but Tpetra's lists move " + std::to_string(travelling) +
+         " of them. A rank may name an entry of another rank only once where the owned map is not contiguous: Tpetra's "
+         "own import moves wrong values then";
+}
 
 /// Owners tell each peer the local indices of the values it gets, in the order both sides know. Messages only between
 /// ranks that will exchange values.
@@ -60,6 +80,7 @@ void receivingSide(const Tpetra::Distributor& distributor, Teuchos::ArrayView<co
 
 Pattern makePattern(PrivateComm& comm, const TransferLists& lists, std::size_t numOwned, std::size_t numOverlapping,
                     std::size_t numSame) {
+  throwOnAllIfAny(comm.get(), errorOfLists(lists, comm.rank()));
   Pattern pattern;
   pattern.rank = comm.rank();
   pattern.numOwned = static_cast<int>(numOwned);

@@ -26,7 +26,8 @@ void groupByRank(Teuchos::ArrayView<const int> rankOfEntry, Teuchos::ArrayView<c
 void receivingSide(const Tpetra::Distributor& distributor, Teuchos::ArrayView<const int> lids, std::vector<int>& peers,
                    std::vector<int>& lengths, std::vector<int>& inOrder);
 
-/// The pattern of a transfer. \note Collective among ranks that exchange values: owners tell the others their indices.
+/// The pattern of a transfer. \note Collective: owners tell the others their indices.
+/// \throws BadInput on all ranks if the lists of one of them do not hold together: see NodeAwareImport
 Pattern makePattern(PrivateComm& comm, const TransferLists& lists, std::size_t numOwned, std::size_t numOverlapping,
                     std::size_t numSame);
 
