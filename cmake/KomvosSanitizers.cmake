@@ -31,6 +31,10 @@ if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=[a-z,]*thread")
 endif()
 
 function(komvos_link_for_sanitizers executable)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=[a-z,]*address")
+    target_sources(${executable} PRIVATE "${komvos_sanitizer_files}/keep_modules.cpp")
+    target_link_options(${executable} PRIVATE -Wl,--export-dynamic-symbol=dlclose)
+  endif()
   if(KomvosSanitizers_OPENMP)
     target_link_libraries(${executable} PRIVATE
       -Wl,--push-state,--no-as-needed ${KomvosSanitizers_OPENMP} -Wl,--pop-state)
