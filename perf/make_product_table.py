@@ -12,7 +12,8 @@ which `perf/run_products.py` wrote; commit {commit}, {processor}, {cores} cores,
 turn; times are medians of {samples} samples, in microseconds, of the slowest rank. "Komvos" is what a user gets: shared
 memory or messages as the tuner decides, overlap as the first products show. Ratios are medians of ratios within a sample;
 below 1 Komvos is faster. "Of reading" compares with a loop that only reads as many bytes as the product must read and
-write at the least (`leastProductBytes`): 1 would be as fast as memory. With 4 ranks, two share a core.
+write at the least (`leastProductBytes`): 1 would be as fast as memory. With 4 ranks, two share a core. Tpetra with Isend
+uses the matrix that Tpetra has just used: where the caches hold it, it has that for an advantage over all others.
 
 {summary}
 """

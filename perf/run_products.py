@@ -4,8 +4,8 @@
 Problems elasticity3d, laplace3d and random; about 20,000 rows, which the caches hold, and 5 million entries on each rank,
 which they do not; numbered naturally, by graph partitioning, and at random; 1, 2 and 4 ranks; 1, 2, 3, 4 and 8 columns.
 
-Writes perf/results/<processor>/<date>-<commit>-products.json. Run it on a quiet machine; with everything it takes about
-half an hour. make_product_table.py then makes the page. PETSc is compared if it was there when Komvos was configured
+Writes perf/results/<processor>/<date>-<commit>-products.json, after each case; --continue goes on with such a file. Run it
+on a quiet machine; with everything it takes about half an hour. make_product_table.py then makes the page. PETSc is compared if it was there when Komvos was configured
 (Debian: petsc-dev).
 """
 import argparse
@@ -46,7 +46,20 @@ def measure(options, case, arguments):
                    options.samples, "--json", raw]
         subprocess.run([str(word) for word in command], check=True, env=common.environment(case["ranks"]),
                        timeout=TIMEOUT)
-        return {"size": case["size"], **json.loads(raw.read_text(encoding="utf-8"))}
+        return {**case, "arguments": " ".join(arguments), **json.loads(raw.read_text(encoding="utf-8"))}
+
+
+def report_of(runs):
+    shared = {key: runs[0][key] for key in ("benchmark", "commit", "samples", "processor", "mpi")}
+    return {**shared, "cores": common.cores(),
+            "runs": [{key: value for key, value in run.items() if key not in shared} for run in runs]}
+
+
+def runs_of(path):
+    """What report_of() was made from."""
+    report = common.read_results(path)
+    shared = {key: value for key, value in report.items() if key not in ("cores", "runs")}
+    return [{**run, **shared} for run in report["runs"]]
 
 
 def main():
@@ -55,19 +68,22 @@ def main():
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2, 4], choices=[1, 2, 4])
     parser.add_argument("--columns", default="1,2,3,4,8")
     parser.add_argument("--samples", type=int, default=30)
+    parser.add_argument("--continue", type=Path, dest="file", metavar="FILE", help="measure what this result lacks")
     options = parser.parse_args()
     if options.program is None:
         common.build(common.BUILD, "perf_products")
         options.program = common.BUILD / "perf" / "perf_products"
-    runs = []
+    path = options.file or common.results_folder() / f"{common.today()}-{common.commit()}-products.json"
+    runs = runs_of(path) if options.file else []
+    if any(run["commit"] != common.commit() for run in runs):
+        parser.error(f"{path} is of another commit: {runs[0]['commit']}")
+    done = {(run["ranks"], run["arguments"]) for run in runs}
     for case, arguments in cases(options):
+        if (case["ranks"], " ".join(arguments)) in done:
+            continue
         print("==", case["size"], case["ranks"], "ranks", " ".join(arguments), flush=True)
         runs.append(measure(options, case, arguments))
-    shared = {key: runs[0][key] for key in ("benchmark", "commit", "samples", "processor", "mpi")}
-    report = {**shared, "cores": common.cores(),
-              "runs": [{key: value for key, value in run.items() if key not in shared} for run in runs]}
-    path = common.results_folder() / f"{common.today()}-{common.commit()}-products.json"
-    common.write_results(path, report)
+        common.write_results(path, report_of(runs))
     print(path)
 
 

@@ -15,7 +15,7 @@ enum class Overlap {
   none,      ///< all rows in one pass, after the exchange
   interior,  ///< rows without ghosts during the exchange, the others after it
   byNode,    ///< these, then rows that need ghosts of this node only, still during the exchange, then the rest
-  automatic  ///< the fastest one: the first products are timed, each rank decides for itself
+  automatic  ///< none unless another is clearly faster: the first products are timed, each rank decides for itself
 };
 
 /// "none", "interior", "by-node" or "auto".

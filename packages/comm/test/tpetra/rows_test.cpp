@@ -81,6 +81,16 @@ TEST(OverlapChoice, TimesAllKindsInTurnAndKeepsTheFastest) {
   }
 }
 
+TEST(OverlapChoice, StaysWithOnePassUnlessAnotherKindIsClearlyFaster) {
+  for (const double gain : {0.90, 0.97}) {
+    OverlapChoice choice(Overlap::automatic);
+    for (int products = 0; !choice.decided(); ++products) {
+      choice.record((products % 4 == 0 ? 5.0 : 1.0) * (choice.overlap() == Overlap::interior ? gain : 1.0));
+    }
+    EXPECT_EQ(gain == 0.90 ? Overlap::interior : Overlap::none, choice.overlap());
+  }
+}
+
 TEST(OverlapChoice, TimesNothingWhereTheCallerHasChosen) {
   for (const Overlap fixed : {Overlap::none, Overlap::interior, Overlap::byNode}) {
     const OverlapChoice choice(fixed);
