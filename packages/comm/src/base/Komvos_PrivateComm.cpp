@@ -80,7 +80,7 @@ void callOnFinalize() {
   static_cast<void>(key);
 }
 
-constexpr int firstPoolTag = 3;  // after 0 (Backoff looks for a message that nobody sends) and the tags of set-up
+constexpr int firstPoolTag = PrivateComm::knownSetupTag + 1;  // 0: Backoff looks for a message that nobody sends
 
 int largestTag(MPI_Comm comm) {
   const int enough = 1 << 18;  // for tens of thousands of exchanges; bounds the pool's list

@@ -42,6 +42,9 @@ class PrivateComm : public std::enable_shared_from_this<PrivateComm> {
   /// \note All ranks must ask in the same order; it does not communicate.
   int nextSetupTag() { return setupTag_ = setupTag_ == 1 ? 2 : 1; }
 
+  /// The tag of set-up messages whose receivers know the senders. Nobody receives these from any source.
+  static constexpr int knownSetupTag = 3;
+
   /// The one T that belongs to this communicator: what rooms above this one keep with it. Made by `make()`, which
   /// returns a std::shared_ptr<T>, when it is first asked for; destroyed on all ranks together, before the communicator
   /// is freed.

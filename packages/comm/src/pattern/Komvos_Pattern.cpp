@@ -8,14 +8,38 @@
 
 namespace Komvos {
 
+namespace {
+
+bool sendsBefore(const Pattern::Send& a, const Pattern::Send& b) {
+  return std::tie(a.destination, a.local) < std::tie(b.destination, b.local);
+}
+
+bool receivesBefore(const Pattern::Receive& a, const Pattern::Receive& b) {
+  return a.value != b.value ? a.value < b.value : a.target < b.target;
+}
+
+/// Most lists come sorted.
+template <class List, class Less>
+void sortIfNeeded(List& list, const Less& less) {
+  if (!std::is_sorted(list.begin(), list.end(), less)) {
+    std::sort(list.begin(), list.end(), less);
+  }
+}
+
+/// Whether each entry is less than the next.
+template <class List, class Less>
+bool ascends(const List& list, const Less& less) {
+  return std::adjacent_find(list.begin(), list.end(), [&](const auto& a, const auto& b) { return !less(a, b); }) ==
+         list.end();
+}
+
+}  // namespace
+
 void Pattern::normalize() {
-  const auto key = [](const Send& send) { return std::tie(send.destination, send.local); };
-  std::sort(sends.begin(), sends.end(), [&](const Send& a, const Send& b) { return key(a) < key(b); });
-  sends.erase(std::unique(sends.begin(), sends.end(), [&](const Send& a, const Send& b) { return key(a) == key(b); }),
-              sends.end());
-  std::sort(receives.begin(), receives.end(), [](const Receive& a, const Receive& b) {
-    return a.value != b.value ? a.value < b.value : a.target < b.target;
-  });
+  sortIfNeeded(sends, sendsBefore);
+  const auto same = [](const Send& a, const Send& b) { return a.destination == b.destination && a.local == b.local; };
+  sends.erase(std::unique(sends.begin(), sends.end(), same), sends.end());
+  sortIfNeeded(receives, receivesBefore);
 }
 
 namespace {
@@ -55,6 +79,9 @@ void Pattern::check(int numRanks) const {
       refuse(rank, "fills target " + std::to_string(receive.target) + " twice");
     }
     taken[receive.target] = true;
+  }
+  if (!ascends(sends, sendsBefore) || !std::is_sorted(receives.begin(), receives.end(), receivesBefore)) {
+    refuse(rank, "the lists are not sorted: call normalize()");
   }
 }
 

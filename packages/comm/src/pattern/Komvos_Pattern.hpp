@@ -42,8 +42,8 @@ struct Pattern {
   /// Sorts by destination then local, and by value then target; a value is sent to a destination once.
   void normalize();
 
-  /// \throws BadInput with rank and numbers, if an index is out of range, a rank sends to itself, or two receives
-  /// share a target.
+  /// \throws BadInput with rank and numbers, if an index is out of range, a rank sends to itself, two receives
+  /// share a target, or the lists are not as normalize() leaves them.
   void check(int numRanks) const;
 };
 

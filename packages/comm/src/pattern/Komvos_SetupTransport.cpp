@@ -14,32 +14,48 @@ MpiSetupTransport::MpiSetupTransport(MPI_Comm comm) : comm_(Impl::PrivateComm::o
 
 int MpiSetupTransport::numRanks() const { return comm_->size(); }
 
+std::vector<MPI_Request> MpiSetupTransport::startSends(const std::vector<SetupMessage>& out, int tag,
+                                                       bool synchronous) {
+  messagesSent_ += static_cast<long>(out.size());
+  std::vector<MPI_Request> requests(out.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto send = synchronous ? MPI_Issend : MPI_Isend;
+    mpiCheck(send(out[i].data.data(), static_cast<int>(out[i].data.size()), MPI_INT, out[i].peer, tag, comm_->get(),
+                  &requests[i]),
+             "MPI_Issend or MPI_Isend");
+  }
+  return requests;
+}
+
+namespace {
+
+/// A message from `source` if one is there.
+bool receiveIfThere(MPI_Comm comm, int source, int tag, std::vector<SetupMessage>& in) {
+  int arrived = 0;
+  MPI_Message message = MPI_MESSAGE_NULL;
+  MPI_Status status;
+  mpiCheck(MPI_Improbe(source, tag, comm, &arrived, &message, &status), "MPI_Improbe");
+  if (arrived) {
+    int length = 0;
+    mpiCheck(MPI_Get_count(&status, MPI_INT, &length), "MPI_Get_count");
+    in.push_back({status.MPI_SOURCE, std::vector<int>(length)});
+    mpiCheck(MPI_Mrecv(in.back().data.data(), length, MPI_INT, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
+  }
+  return arrived != 0;
+}
+
+}  // namespace
+
 std::vector<std::vector<SetupMessage>> MpiSetupTransport::exchange(std::vector<std::vector<SetupMessage>> outbox) {
   const MPI_Comm comm = comm_->get();
   const int tag = comm_->nextSetupTag();
   const std::vector<SetupMessage>& out = outbox.at(0);
-  messagesSent_ += static_cast<long>(out.size());
-  std::vector<MPI_Request> sends(out.size());
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    // Synchronous: completion means that the receiver has matched it.
-    mpiCheck(MPI_Issend(out[i].data.data(), static_cast<int>(out[i].data.size()), MPI_INT, out[i].peer, tag, comm,
-                        &sends[i]),
-             "MPI_Issend");
-  }
+  std::vector<MPI_Request> sends = startSends(out, tag, true);  // completion means that the receiver has matched it
   std::vector<SetupMessage> in;
   MPI_Request barrier = MPI_REQUEST_NULL;
   bool inBarrier = false;
   for (int done = 0; !done;) {
-    int arrived = 0;
-    MPI_Message message = MPI_MESSAGE_NULL;
-    MPI_Status status;
-    mpiCheck(MPI_Improbe(MPI_ANY_SOURCE, tag, comm, &arrived, &message, &status), "MPI_Improbe");
-    if (arrived) {
-      int length = 0;
-      mpiCheck(MPI_Get_count(&status, MPI_INT, &length), "MPI_Get_count");
-      in.push_back({status.MPI_SOURCE, std::vector<int>(length)});
-      mpiCheck(MPI_Mrecv(in.back().data.data(), length, MPI_INT, &message, MPI_STATUS_IGNORE), "MPI_Mrecv");
-    }
+    const bool arrived = receiveIfThere(comm, MPI_ANY_SOURCE, tag, in);
     if (inBarrier) {
       mpiCheck(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE), "MPI_Test");
     } else {
@@ -58,6 +74,29 @@ std::vector<std::vector<SetupMessage>> MpiSetupTransport::exchange(std::vector<s
   std::vector<std::vector<SetupMessage>> inbox;
   inbox.push_back(std::move(in));
   return inbox;
+}
+
+std::vector<std::vector<SetupMessage>> MpiSetupTransport::exchangeKnown(std::vector<std::vector<SetupMessage>> outbox,
+                                                                        const std::vector<std::vector<int>>& sources) {
+  const std::vector<SetupMessage>& out = outbox.at(0);
+  // One tag will do: messages of one sender stay in order, and each is asked for by its sender.
+  std::vector<MPI_Request> sends = startSends(out, Impl::PrivateComm::knownSetupTag, false);
+  std::vector<SetupMessage> in;
+  for (const int source : sources.at(0)) {
+    while (!receiveIfThere(comm_->get(), source, Impl::PrivateComm::knownSetupTag, in)) {
+      sched_yield();
+    }
+  }
+  mpiCheck(MPI_Waitall(static_cast<int>(sends.size()), sends.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+  std::vector<std::vector<SetupMessage>> inbox;
+  inbox.push_back(std::move(in));
+  return inbox;
+}
+
+std::vector<std::uint64_t> MpiSetupTransport::sum(std::vector<std::uint64_t> mine) {
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, mine.data(), static_cast<int>(mine.size()), MPI_UINT64_T, MPI_SUM, comm_->get()),
+           "MPI_Allreduce");
+  return mine;
 }
 
 void MpiSetupTransport::throwOnAllIfAny(const std::string& error) { Komvos::throwOnAllIfAny(comm_->get(), error); }
@@ -82,5 +121,19 @@ std::vector<std::vector<SetupMessage>> InMemorySetupTransport::exchange(std::vec
   }
   return inbox;
 }
+
+std::vector<std::vector<SetupMessage>> InMemorySetupTransport::exchangeKnown(
+    std::vector<std::vector<SetupMessage>> outbox, const std::vector<std::vector<int>>& sources) {
+  std::vector<std::vector<SetupMessage>> inbox = exchange(std::move(outbox));
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    const auto from = [](const SetupMessage& message, int source) { return message.peer == source; };
+    if (!std::equal(inbox[i].begin(), inbox[i].end(), sources.at(i).begin(), sources.at(i).end(), from)) {
+      throw Error("set-up messages to rank " + std::to_string(all_[i]) + " come from other ranks than it expects");
+    }
+  }
+  return inbox;
+}
+
+std::vector<std::uint64_t> InMemorySetupTransport::sum(std::vector<std::uint64_t> mine) { return mine; }
 
 }  // namespace Komvos

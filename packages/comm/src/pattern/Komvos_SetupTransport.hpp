@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,14 @@ class SetupTransport {
   /// \note Collective.
   virtual std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) = 0;
 
+  /// The same where receivers know their senders: rank myRanks()[i] gets one message from each of sources[i], which are
+  /// ascending. Ranks wait for these only, so it is cheaper.
+  virtual std::vector<std::vector<SetupMessage>> exchangeKnown(std::vector<std::vector<SetupMessage>> outbox,
+                                                               const std::vector<std::vector<int>>& sources) = 0;
+
+  /// The sums of `mine` over all processes, modulo 2^64; equally many numbers on all. \note Collective.
+  virtual std::vector<std::uint64_t> sum(std::vector<std::uint64_t> mine) = 0;
+
   /// Throws BadInput on all processes if `error` is not empty on one of them. \note Collective.
   virtual void throwOnAllIfAny(const std::string& error) = 0;
 };
@@ -51,12 +60,17 @@ class MpiSetupTransport : public SetupTransport {
   int numRanks() const override;
   const std::vector<int>& myRanks() const override { return me_; }
   std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) override;
+  std::vector<std::vector<SetupMessage>> exchangeKnown(std::vector<std::vector<SetupMessage>> outbox,
+                                                       const std::vector<std::vector<int>>& sources) override;
+  std::vector<std::uint64_t> sum(std::vector<std::uint64_t> mine) override;
   void throwOnAllIfAny(const std::string& error) override;
 
   /// Messages this rank has sent so far: the cost of set-up.
   long messagesSent() const { return messagesSent_; }
 
  private:
+  std::vector<MPI_Request> startSends(const std::vector<SetupMessage>& out, int tag, bool synchronous);
+
   std::shared_ptr<Impl::PrivateComm> comm_;
   std::vector<int> me_;
   long messagesSent_ = 0;
@@ -69,6 +83,9 @@ class InMemorySetupTransport : public SetupTransport {
   int numRanks() const override { return static_cast<int>(all_.size()); }
   const std::vector<int>& myRanks() const override { return all_; }
   std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) override;
+  std::vector<std::vector<SetupMessage>> exchangeKnown(std::vector<std::vector<SetupMessage>> outbox,
+                                                       const std::vector<std::vector<int>>& sources) override;
+  std::vector<std::uint64_t> sum(std::vector<std::uint64_t> mine) override;
   void throwOnAllIfAny(const std::string& error) override;
 
  private:

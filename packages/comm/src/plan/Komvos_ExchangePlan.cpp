@@ -4,14 +4,24 @@
 // next. Pairs that leave are sorted by next hop and value: each hop becomes one message, each value in it one position
 // of the send buffer, whatever number of destinations it serves there. The same lists travel along the hops as set-up
 // messages, so that the receiver knows the positions of its receive buffer and which pairs it holds now. After the last
-// stage what arrived is matched with what the pattern needs. Patterns that do not fit each other are errors on all
-// ranks. PlanInProgress is one rank; under MPI there is one in each process, in memory there are all.
+// stage what arrived is matched with what the pattern needs. On a direct route both ends know the only message from
+// their patterns, and nothing is sent. PlanInProgress is one rank; under MPI there is one in each process, in memory
+// there are all.
+//
+// Errors: one sum over all ranks, before anything else, says whether a rank has an error of its own, whether all have
+// the same nodes and route, and whether what ranks send is what others need, by hashes (Balance). If not, the standard
+// route is built with messages, which finds the value that is missing. After that one agreement at the end will do: a
+// rank with an error goes on without sending.
 #include "Komvos_ExchangePlan.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <iterator>
 #include <tuple>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_Hash.hpp"
 
 namespace Komvos {
 
@@ -39,7 +49,8 @@ struct Arrival {
 /// The plan of one rank in the making.
 class PlanInProgress {
  public:
-  PlanInProgress(const Pattern& pattern, const NodeTopology& topology, const Route& route, int numRanks)
+  /// \param isDirect what goes and comes is known from the pattern: call compileDirect() instead of send and receive
+  PlanInProgress(const Pattern& pattern, const NodeTopology& topology, const Route& route, int numRanks, bool isDirect)
       : pattern_(pattern), topology_(topology), route_(route) {
     plan_.route = route.name();
     plan_.rank = pattern.rank;
@@ -48,7 +59,9 @@ class PlanInProgress {
     plan_.numOwned = pattern.numOwned;
     plan_.numTarget = pattern.numTarget;
     for (const Pattern::Send& send : pattern.sends) {
-      items_.push_back({{pattern.rank, send.local}, send.destination, send.local, -1});
+      if (!isDirect) {
+        items_.push_back({{pattern.rank, send.local}, send.destination, send.local, -1});
+      }
     }
   }
 
@@ -61,9 +74,13 @@ class PlanInProgress {
     }
     const auto staying = [here](const Item& item) { return item.next == here; };
     const auto leaving = std::stable_partition(items_.begin(), items_.end(), staying);
-    std::sort(leaving, items_.end(), [](const Item& a, const Item& b) {
-      return std::tie(a.next, a.value, a.destination) < std::tie(b.next, b.value, b.destination);
-    });
+    const auto key = [](const Item& item) {  // next hop and value, then destination; none is negative
+      const auto pair = [](int high, int low) {
+        return static_cast<std::uint64_t>(high) << 32 | static_cast<unsigned>(low);
+      };
+      return std::make_pair(pair(item.next, item.value.owner), pair(item.value.local, item.destination));
+    };
+    std::sort(leaving, items_.end(), [&](const Item& a, const Item& b) { return key(a) < key(b); });
     std::vector<SetupMessage> announced;
     std::vector<int> destinations;
     for (auto item = leaving; item != items_.end();) {
@@ -108,6 +125,29 @@ class PlanInProgress {
     }
   }
 
+  /// Values for one destination are one message, and those of one owner, in its order.
+  void compileDirect() {
+    for (const Pattern::Send& send : pattern_.sends) {  // sorted by destination, then value
+      const int peer = send.destination;
+      if (plan_.sends.empty() || plan_.sends.back().peer != peer) {
+        plan_.sends.push_back({peer, 0, plan_.sendLength(), 0, topology_.sameNode(plan_.rank, peer)});
+      }
+      plan_.sendSource.push_back(send.local);
+      plan_.sendHighest.push_back(peer);
+      ++plan_.sends.back().count;
+    }
+    for (const Pattern::Receive& receive : pattern_.receives) {  // sorted by value, a value may have several targets
+      const int owner = receive.value.owner;
+      if (plan_.receives.empty() || plan_.receives.back().peer != owner) {
+        plan_.receives.push_back({owner, 0, plan_.receiveLength(), 0, topology_.sameNode(plan_.rank, owner)});
+      } else if (arrivals_.back().value == receive.value) {
+        continue;
+      }
+      PlanMessage& message = plan_.receives.back();
+      arrivals_.push_back({receive.value, message.first + message.count++});
+    }
+  }
+
   /// Matches what arrived with what is needed. \return an error text, or nothing.
   std::string finish() {
     const auto error = [this](const std::string& what) {
@@ -116,9 +156,13 @@ class PlanInProgress {
     if (!items_.empty()) {
       return error(std::to_string(items_.size()) + " values end before their destination");
     }
-    std::sort(arrivals_.begin(), arrivals_.end(), [](const Arrival& a, const Arrival& b) { return a.value < b.value; });
+    const auto byValue = [](const Arrival& a, const Arrival& b) { return a.value < b.value; };
+    if (!std::is_sorted(arrivals_.begin(), arrivals_.end(), byValue)) {
+      std::sort(arrivals_.begin(), arrivals_.end(), byValue);
+    }
     auto arrival = arrivals_.begin();
     std::size_t used = 0;
+    std::vector<ExchangePlan::Delivery> byTarget(pattern_.numTarget, {-1, -1, false});  // a target is filled once
     for (const Pattern::Receive& receive : pattern_.receives) {  // sorted by value, a value may have several targets
       while (arrival != arrivals_.end() && arrival->value < receive.value) {
         ++arrival;
@@ -130,13 +174,14 @@ class PlanInProgress {
       used += receive.value != lastUsed_;
       lastUsed_ = receive.value;
       const bool onNode = topology_.sameNode(plan_.rank, receive.value.owner);
-      plan_.deliveries.push_back({arrival->position, receive.target, onNode});
+      byTarget[receive.target] = {arrival->position, receive.target, onNode};
     }
     if (used != arrivals_.size()) {
       return error(std::to_string(arrivals_.size()) + " values arrive, but " + std::to_string(used) + " are needed");
     }
-    std::sort(plan_.deliveries.begin(), plan_.deliveries.end(),
-              [](const ExchangePlan::Delivery& a, const ExchangePlan::Delivery& b) { return a.target < b.target; });
+    plan_.deliveries.reserve(pattern_.receives.size());
+    std::copy_if(byTarget.begin(), byTarget.end(), std::back_inserter(plan_.deliveries),
+                 [](const ExchangePlan::Delivery& one) { return one.target >= 0; });
     return {};
   }
 
@@ -152,18 +197,115 @@ class PlanInProgress {
   ValueId lastUsed_{-1, -1};
 };
 
-/// Runs `step` for each i < count and agrees on the first error among all ranks.
-template <class Step>
-void agreed(SetupTransport& transport, std::size_t count, const Step& step) {
-  std::string error;
-  for (std::size_t i = 0; i < count && error.empty(); ++i) {
+/// What this rank sends, less what it needs: 0 when summed over ranks whose patterns fit each other.
+std::uint64_t balanceOf(const Pattern& pattern) {
+  const auto hash = [](int owner, int local, int destination) {
+    return Impl::mix(Impl::mix(static_cast<std::uint64_t>(owner), static_cast<std::uint64_t>(local)),
+                     static_cast<std::uint64_t>(destination));
+  };
+  std::uint64_t balance = 0;
+  for (const Pattern::Send& send : pattern.sends) {
+    balance += hash(pattern.rank, send.local, send.destination);
+  }
+  const ValueId* last = nullptr;
+  for (const Pattern::Receive& receive : pattern.receives) {
+    if (last == nullptr || *last != receive.value) {
+      balance -= hash(receive.value.owner, receive.value.local, pattern.rank);
+    }
+    last = &receive.value;
+  }
+  return balance;
+}
+
+/// Nothing, or why these ranks cannot begin.
+std::string errorOf(const std::vector<Pattern>& patterns, const std::vector<int>& ranks, int numRanks,
+                    const NodeTopology& topology) {
+  if (topology.numRanks() != numRanks) {
+    return "the topology has " + std::to_string(topology.numRanks()) + " ranks, the communicator " +
+           std::to_string(numRanks);
+  }
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (patterns.size() != ranks.size() || patterns[i].rank != ranks[i]) {
+      return "the patterns given are not those of the ranks at hand (rank " + std::to_string(ranks[i]) + ")";
+    }
     try {
-      error = step(i);
+      patterns[i].check(numRanks);
     } catch (const std::exception& thrown) {
-      error = thrown.what();
+      return thrown.what();
     }
   }
-  transport.throwOnAllIfAny(error);
+  return {};
+}
+
+/// Calls work(i) for each rank of this process. What it throws is its error, unless it has one already.
+template <class Work>
+void onEachRank(std::vector<std::string>& errors, const Work& work) {
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    try {
+      work(i);
+    } catch (const std::exception& thrown) {
+      errors[i] = errors[i].empty() ? thrown.what() : errors[i];
+    }
+  }
+}
+
+std::string firstOf(const std::vector<std::string>& errors) {
+  const auto found = std::find_if(errors.begin(), errors.end(), [](const auto& error) { return !error.empty(); });
+  return found != errors.end() ? *found : std::string();
+}
+
+std::vector<PlanInProgress> begun(const std::vector<Pattern>& patterns, const NodeTopology& topology,
+                                  const Route& route, int numRanks, bool isDirect) {
+  std::vector<PlanInProgress> work;
+  work.reserve(patterns.size());
+  for (const Pattern& pattern : patterns) {
+    work.emplace_back(pattern, topology, route, numRanks, isDirect);
+  }
+  return work;
+}
+
+std::vector<ExchangePlan> taken(std::vector<PlanInProgress>& work) {
+  std::vector<ExchangePlan> plans;
+  for (PlanInProgress& one : work) {
+    plans.push_back(one.take());
+  }
+  return plans;
+}
+
+/// Plans of a direct route, for patterns that fit each other.
+std::vector<ExchangePlan> compileDirect(const NodeTopology& topology, const Route& route,
+                                        const std::vector<Pattern>& patterns, int numRanks) {
+  std::vector<PlanInProgress> work = begun(patterns, topology, route, numRanks, true);
+  for (PlanInProgress& one : work) {
+    one.compileDirect();
+    const std::string error = one.finish();
+    if (!error.empty()) {
+      throw Error(error);
+    }
+  }
+  return taken(work);
+}
+
+/// Plans of any route, for patterns that may still not fit each other.
+std::vector<ExchangePlan> compile(SetupTransport& transport, const NodeTopology& topology, const Route& route,
+                                  const std::vector<Pattern>& patterns) {
+  std::vector<PlanInProgress> work = begun(patterns, topology, route, transport.numRanks(), false);
+  std::vector<std::string> errors(patterns.size());
+  for (int stage = 0; stage < route.numStages(); ++stage) {
+    std::vector<std::vector<SetupMessage>> outbox(work.size());
+    onEachRank(errors, [&](std::size_t i) { outbox[i] = work[i].send(stage); });
+    const auto inbox = transport.exchange(std::move(outbox));
+    onEachRank(errors, [&](std::size_t i) { work[i].receive(stage, inbox[i]); });
+  }
+  const std::string cause = firstOf(errors);
+  onEachRank(errors, [&](std::size_t i) { errors[i] = errors[i].empty() ? work[i].finish() : errors[i]; });
+  try {
+    transport.throwOnAllIfAny(firstOf(errors));
+  } catch (const BadInput&) {
+    transport.throwOnAllIfAny(cause);  // rather than what follows from it on another rank
+    throw;
+  }
+  return taken(work);
 }
 
 }  // namespace
@@ -172,40 +314,31 @@ std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopolo
                                      const std::vector<Pattern>& patterns) {
   const std::vector<int>& ranks = transport.myRanks();
   const int numRanks = transport.numRanks();
-  agreed(transport, ranks.size(), [&](std::size_t i) -> std::string {
-    if (topology.numRanks() != numRanks) {
-      return "the topology has " + std::to_string(topology.numRanks()) + " ranks, the communicator " +
-             std::to_string(numRanks);
-    }
-    if (patterns.size() != ranks.size() || patterns[i].rank != ranks[i]) {
-      return "the patterns given are not those of the ranks at hand (rank " + std::to_string(ranks[i]) + ")";
-    }
-    patterns[i].check(numRanks);
-    return {};
-  });
+  const std::string error = errorOf(patterns, ranks, numRanks, topology);
+  std::uint64_t balance = 0;
+  std::uint64_t common = Impl::mix(topology.fingerprint(), std::hash<std::string>()(route.name()));
+  for (std::size_t i = 0; error.empty() && i < ranks.size(); ++i) {
+    balance += balanceOf(patterns[i]);
+  }
+  // Rank 0 weighs against all others: 0 if all have the same.
+  common *= ranks.empty() || ranks.front() != 0 ? -ranks.size() : numRanks - ranks.size();
+  const std::vector<std::uint64_t> sums = transport.sum({error.empty() ? 0u : 1u, balance, common});
+  if (sums[0] != 0) {
+    transport.throwOnAllIfAny(error);
+  }
+  if (sums[2] != 0) {
+    throw BadInput("the nodes and the route of a plan must be the same on all ranks, and are not");
+  }
+  if (sums[1] != 0) {
+    StandardRoute standard;
+    compile(transport, topology, standard, patterns);
+    throw BadInput("what ranks send is not what others need");  // not reached, unless hashes deceive
+  }
+  if (route.isDirect()) {
+    return compileDirect(topology, route, patterns, numRanks);
+  }
   route.prepare(transport, patterns);
-  std::vector<PlanInProgress> work;
-  work.reserve(ranks.size());
-  for (const Pattern& pattern : patterns) {
-    work.emplace_back(pattern, topology, route, numRanks);
-  }
-  for (int stage = 0; stage < route.numStages(); ++stage) {
-    std::vector<std::vector<SetupMessage>> outbox(ranks.size());
-    agreed(transport, ranks.size(), [&](std::size_t i) -> std::string {
-      outbox[i] = work[i].send(stage);
-      return {};
-    });
-    const auto inbox = transport.exchange(std::move(outbox));
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      work[i].receive(stage, inbox[i]);
-    }
-  }
-  agreed(transport, ranks.size(), [&](std::size_t i) { return work[i].finish(); });
-  std::vector<ExchangePlan> plans;
-  for (PlanInProgress& one : work) {
-    plans.push_back(one.take());
-  }
-  return plans;
+  return compile(transport, topology, route, patterns);
 }
 
 }  // namespace Komvos

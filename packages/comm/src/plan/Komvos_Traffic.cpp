@@ -52,8 +52,10 @@ Traffic reduceTraffic(MPI_Comm comm, const RankTraffic& traffic) {
   Fields max{};
   Fields total{};
   const int count = static_cast<int>(mine.size());
-  mpiCheck(MPI_Allreduce(mine.data(), max.data(), count, MPI_LONG, MPI_MAX, comm), "MPI_Allreduce");
-  mpiCheck(MPI_Allreduce(mine.data(), total.data(), count, MPI_LONG, MPI_SUM, comm), "MPI_Allreduce");
+  MPI_Request both[2];
+  mpiCheck(MPI_Iallreduce(mine.data(), max.data(), count, MPI_LONG, MPI_MAX, comm, &both[0]), "MPI_Iallreduce");
+  mpiCheck(MPI_Iallreduce(mine.data(), total.data(), count, MPI_LONG, MPI_SUM, comm, &both[1]), "MPI_Iallreduce");
+  mpiCheck(MPI_Waitall(2, both, MPI_STATUSES_IGNORE), "MPI_Waitall");
   return {fromFields(max), fromFields(total)};
 }
 

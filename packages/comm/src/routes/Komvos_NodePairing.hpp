@@ -36,7 +36,7 @@ class NodePairing {
   /// ranks. A part holds consecutive origins, so its volume is that of an equal share give or take one origin's; where
   /// one origin has more than an equal share, there are fewer parts. The parts of one pair have different senders and
   /// different receivers.
-  /// \param patterns one for each rank the transport plays
+  /// \param patterns one for each rank the transport plays; what one rank sends another needs (buildPlans makes sure)
   /// \param splitValues at least 1, the same on all ranks
   /// \note Collective on the transport.
   static NodePairing agree(SetupTransport& transport, const NodeTopology& topology,

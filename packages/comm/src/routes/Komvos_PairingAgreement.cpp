@@ -1,7 +1,8 @@
 // How the pairs of nodes are agreed on: NodePairing::agree.
 //
-// Each node's lowest rank, its leader, decides for its node. Four rounds of set-up messages:
-//   1. every rank with traffic off its node tells its leader what it sends to and needs from each other node;
+// Each node's lowest rank, its leader, decides for its node. Four rounds of set-up messages, in which everybody knows
+// from the patterns who writes to him, so that nobody waits for others:
+//   1. every rank tells its leader what it sends to and needs from each other node;
 //   2. leaders cut the traffic to each node into parts, choose the sender of each part, and tell the leader of that
 //   node
 //      the volumes of the parts;
@@ -149,12 +150,6 @@ Shares sharesOf(const Pattern& pattern, const NodeTopology& topology) {
   return shares;
 }
 
-/// The error of patterns that do not fit each other.
-std::string oneSided(int from, int to, const std::string& missing) {
-  return "no rank " + missing + " the values that travel from node " + std::to_string(from) + " to node " +
-         std::to_string(to) + " by the pattern of the other side";
-}
-
 /// The four rounds, and what leaders remember between them.
 class PairingAgreement {
  public:
@@ -185,10 +180,16 @@ class PairingAgreement {
     std::vector<int> senders;       // local process of each part of `sent`
   };
 
+  using Sources = std::vector<std::vector<int>>;
+
   int homeOf(std::size_t i) const { return topology_.nodeOf(ranks_[i]); }
   int numLocal(std::size_t i) const { return topology_.numRanksOn(homeOf(i)); }
-  void exchange(Outbox outbox) { inbox_ = transport_.exchange(std::move(outbox)); }
-  std::vector<TrafficPart> receivedParts(std::size_t i, std::string& error);
+  bool isLeader(std::size_t i) const { return topology_.leaderOf(homeOf(i)) == ranks_[i]; }
+  std::vector<int> leadersOf(const SharesByNode& nodes) const;
+  void exchange(Outbox outbox, const Sources& sources) {
+    inbox_ = transport_.exchangeKnown(std::move(outbox), sources);
+  }
+  std::vector<TrafficPart> receivedParts(std::size_t i) const;
   std::vector<int> publishedTable(std::size_t i) const;
 
   SetupTransport& transport_;
@@ -202,11 +203,12 @@ class PairingAgreement {
 /// Round 1. A message holds the number of destinations, then (node, share) of each, then (node, share) of each origin.
 void PairingAgreement::tellLeaders(const std::vector<Pattern>& patterns) {
   Outbox outbox(ranks_.size());
+  Sources sources(ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const Shares shares = sharesOf(patterns[i], topology_);
-    if (shares.sent.empty() && shares.received.empty()) {
-      continue;
+    for (int local = 0; isLeader(i) && local < numLocal(i); ++local) {
+      sources[i].push_back(topology_.rankOn(homeOf(i), local));
     }
+    const Shares shares = sharesOf(patterns[i], topology_);
     SetupMessage message{topology_.leaderOf(homeOf(i)), {static_cast<int>(shares.sent.size())}};
     for (const auto* part : {&shares.sent, &shares.received}) {
       for (const auto& [node, share] : *part) {
@@ -215,7 +217,7 @@ void PairingAgreement::tellLeaders(const std::vector<Pattern>& patterns) {
     }
     outbox[i].push_back(std::move(message));
   }
-  exchange(std::move(outbox));
+  exchange(std::move(outbox), sources);
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     for (const SetupMessage& message : inbox_[i]) {
       const std::size_t firstReceived = 1 + 2 * static_cast<std::size_t>(message.data[0]);
@@ -227,11 +229,23 @@ void PairingAgreement::tellLeaders(const std::vector<Pattern>& patterns) {
   }
 }
 
+/// Ascending.
+std::vector<int> PairingAgreement::leadersOf(const SharesByNode& nodes) const {
+  std::vector<int> leaders;
+  for (const auto& [node, shares] : nodes) {
+    leaders.push_back(topology_.leaderOf(node));
+  }
+  std::sort(leaders.begin(), leaders.end());
+  return leaders;
+}
+
 /// Round 2. A message to the leader of another node holds the volumes of the parts that go there.
 void PairingAgreement::chooseSenders(long splitValues) {
   Outbox outbox(ranks_.size());
+  Sources sources(ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Leader& leader = leaders_[i];
+    sources[i] = leadersOf(leader.needed);
     for (const auto& [node, shares] : leader.owned) {
       const int maxParts = std::min(numLocal(i), topology_.numRanksOn(node));
       SetupMessage message{topology_.leaderOf(node), {}};
@@ -243,29 +257,19 @@ void PairingAgreement::chooseSenders(long splitValues) {
     }
     leader.senders = assign(leader.sent, numLocal(i), pairing_, End::send);
   }
-  exchange(std::move(outbox));
+  exchange(std::move(outbox), sources);
 }
 
-/// The parts that other nodes have announced. Writes `error` if that is not what the ranks of this node need.
-std::vector<TrafficPart> PairingAgreement::receivedParts(std::size_t i, std::string& error) {
-  SharesByNode& needed = leaders_[i].needed;
+/// The parts that other nodes have announced.
+std::vector<TrafficPart> PairingAgreement::receivedParts(std::size_t i) const {
   std::vector<TrafficPart> parts;
   for (const SetupMessage& message : inbox_[i]) {
     const int node = topology_.nodeOf(message.peer);
-    const auto shares = needed.find(node);
-    if (shares == needed.end()) {
-      error = oneSided(node, homeOf(i), "needs");
-      continue;
-    }
     const long volume = std::accumulate(message.data.begin(), message.data.end(), 0L);
-    const std::vector<int> best = byNeed(shares->second, numLocal(i));
+    const std::vector<int> best = byNeed(leaders_[i].needed.at(node), numLocal(i));
     for (std::size_t k = 0; k < message.data.size(); ++k) {
       parts.push_back({node, volume, message.data[k], 0, best[k]});
     }
-    needed.erase(shares);
-  }
-  if (!needed.empty()) {
-    error = oneSided(needed.begin()->first, homeOf(i), "sends");
   }
   return parts;
 }
@@ -273,9 +277,10 @@ std::vector<TrafficPart> PairingAgreement::receivedParts(std::size_t i, std::str
 /// Round 3. The answer holds the receiving rank of each part, in the order of their announcement.
 void PairingAgreement::chooseReceivers() {
   Outbox outbox(ranks_.size());
-  std::string error;
+  Sources sources(ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const std::vector<TrafficPart> parts = receivedParts(i, error);
+    sources[i] = leadersOf(leaders_[i].owned);
+    const std::vector<TrafficPart> parts = receivedParts(i);
     const std::vector<int> receivers = assign(parts, numLocal(i), pairing_, End::receive);
     for (std::size_t k = 0; k < parts.size(); ++k) {
       if (k == 0 || parts[k].node != parts[k - 1].node) {
@@ -284,8 +289,7 @@ void PairingAgreement::chooseReceivers() {
       outbox[i].back().data.push_back(topology_.rankOn(homeOf(i), receivers[k]));
     }
   }
-  transport_.throwOnAllIfAny(error);
-  exchange(std::move(outbox));
+  exchange(std::move(outbox), sources);
 }
 
 /// (destination node, first origin, sender, receiver) of each part that leaves this node.
@@ -309,13 +313,14 @@ std::vector<int> PairingAgreement::publishedTable(std::size_t i) const {
 /// Round 4.
 void PairingAgreement::publish() {
   Outbox outbox(ranks_.size());
+  Sources sources(ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const std::vector<int> table = publishedTable(i);
-    for (int local = 0; !table.empty() && local < numLocal(i); ++local) {
-      outbox[i].push_back({topology_.rankOn(homeOf(i), local), table});
+    sources[i] = {topology_.leaderOf(homeOf(i))};
+    for (int local = 0; isLeader(i) && local < numLocal(i); ++local) {
+      outbox[i].push_back({topology_.rankOn(homeOf(i), local), publishedTable(i)});
     }
   }
-  exchange(std::move(outbox));
+  exchange(std::move(outbox), sources);
 }
 
 template <class Take>

@@ -22,8 +22,12 @@ class Route {
   /// The most hops any value takes.
   virtual int numStages() const = 0;
 
+  /// Whether every value goes straight to its destination, in one stage. Then both ends know the messages from their
+  /// patterns, and nobody is asked for hops.
+  virtual bool isDirect() const { return false; }
+
   /// Agrees on what the rule needs to know about this halo, if anything.
-  /// \param patterns one for each rank the transport plays
+  /// \param patterns one for each rank the transport plays; they fit each other
   /// \note Collective on the transport.
   virtual void prepare(SetupTransport& transport, const std::vector<Pattern>& patterns) {
     static_cast<void>(transport);
@@ -44,6 +48,7 @@ class StandardRoute : public Route {
  public:
   std::string name() const override { return "standard"; }
   int numStages() const override { return 1; }
+  bool isDirect() const override { return true; }
   int hop(int, int, int, int destination) const override { return destination; }
 };
 

@@ -47,7 +47,10 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
   const std::shared_ptr<Impl::PrivateComm> ours = Impl::PrivateComm::of(comm);
   Impl::ResolvedOptions resolved = Impl::resolveOptions(*ours, options);
   pattern.normalize();
-  const HaloKey key = makeHaloKey(ours->get(), pattern, *resolved.topology.nodes);
+  HaloKey key;
+  if (resolved.tuningCache || resolved.someRankRecords) {
+    key = makeHaloKey(ours->get(), pattern, *resolved.topology.nodes);
+  }
   if (resolved.tuningCache) {
     follow(resolved.tuningCache->find(key), resolved);
   }

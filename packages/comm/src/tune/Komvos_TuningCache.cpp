@@ -9,6 +9,7 @@
 
 #include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_Hash.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_Pattern.hpp"
 #include "Komvos_SystemInfo.hpp"
@@ -24,13 +25,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* format = "komvos-tuning-cache";
 constexpr int version = 1;
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {  // splitmix64 of the two
-  std::uint64_t z = hash + 0x9e3779b97f4a7c15u + value;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 std::string hex(std::uint64_t number) {
   char text[17];
@@ -75,12 +69,12 @@ std::string machineOf(MPI_Comm comm) {
 }  // namespace
 
 HaloKey makeHaloKey(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topology) {
-  std::uint64_t hash = mix(pattern.rank, pattern.numOwned);
+  std::uint64_t hash = Impl::mix(pattern.rank, pattern.numOwned);
   for (const Pattern::Send& send : pattern.sends) {
-    hash = mix(mix(hash, send.destination), send.local);
+    hash = Impl::mix(Impl::mix(hash, send.destination), send.local);
   }
   for (const Pattern::Receive& receive : pattern.receives) {
-    hash = mix(mix(mix(hash, receive.value.owner), receive.value.local), receive.target);
+    hash = Impl::mix(Impl::mix(Impl::mix(hash, receive.value.owner), receive.value.local), receive.target);
   }
   mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &hash, 1, MPI_UINT64_T, MPI_SUM, comm), "MPI_Allreduce");
   return {hash, topology.fingerprint(), topology.describe(), machineOf(comm)};

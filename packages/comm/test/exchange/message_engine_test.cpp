@@ -372,6 +372,9 @@ std::vector<Pattern> oneSource(int size, int values) {
       }
     }
   }
+  for (Pattern& pattern : patterns) {
+    pattern.normalize();
+  }
   return patterns;
 }
 

@@ -505,6 +505,20 @@ TEST(PatternCheck, NamesRankAndNumbers) {
             checkError([](Patterns& p) { p[1].receives.push_back(p[1].receives[0]); }));
 }
 
+TEST(PatternCheck, RefusesListsThatAreNotSorted) {
+  Pattern pattern;
+  pattern.numOwned = pattern.numTarget = 3;
+  pattern.sends = {{1, 0}, {2, 0}, {1, 1}};
+  pattern.receives = {{{2, 1}, 0}, {{1, 0}, 1}, {{1, 0}, 2}};
+  for (const bool sends : {true, false}) {
+    Pattern one = pattern;
+    (sends ? one.receives.clear() : one.sends.clear());
+    EXPECT_THROW(one.check(3), BadInput);
+    one.normalize();
+    EXPECT_NO_THROW(one.check(3));
+  }
+}
+
 TEST(PatternCheck, PatternsFromNeedsIgnoreOwnValuesAndKeepSeveralTargets) {
   const auto patterns = KomvosTest::patternsFromNeeds({0, 1, 0, 1}, {{0, 1, 1, 3}, {3}});
   EXPECT_EQ(2, patterns[0].numOwned);
@@ -565,6 +579,7 @@ TEST(PlanErrors, ATopologyOfAnotherSizeIsRefused) {
 /// Sends everything one rank to the right, which is not far enough.
 class LosingRoute : public StandardRoute {
  public:
+  bool isDirect() const override { return false; }
   int hop(int, int here, int, int) const override { return (here + 1) % 3; }
 };
 
@@ -576,6 +591,51 @@ TEST(PlanErrors, ARouteThatLosesAValueIsRefused) {
 }
 
 // --- cost of set-up --------------------------------------------------------------------------------------------------
+
+TEST(StandardPlans, AreMadeWithoutAMessage) {
+  const NodeTopology topology = NodeTopology::uniform(12, 4);
+  const auto patterns =
+      KomvosTest::patternsFromNeeds({0, 0, 3, 7, 11}, std::vector<std::vector<int>>(12, {0, 1, 3, 4}));
+  CountingTransport transport(12);
+  StandardRoute route;
+  const auto plans = buildPlans(transport, topology, route, patterns);
+  EXPECT_EQ(0, transport.total());
+  EXPECT_EQ("", PlanSimulation(plans, patterns, topology).problems());
+}
+
+/// As the standard route, but nobody knows that.
+class StandardByMessages : public StandardRoute {
+ public:
+  bool isDirect() const override { return false; }
+};
+
+TEST(StandardPlans, AreWhatMessagesWouldMakeOfThem) {
+  Random random(8);
+  const int numRanks = 9;
+  for (int turn = 0; turn < 20; ++turn) {
+    Needs halo;
+    halo.needs.resize(numRanks);
+    for (int i = 0; i < 30; ++i) {
+      halo.owner.push_back(random.below(numRanks));
+    }
+    std::sort(halo.owner.begin(), halo.owner.end());
+    for (auto& needs : halo.needs) {
+      for (int k = random.below(12); k > 0; --k) {
+        needs.push_back(random.below(30));  // some twice
+      }
+    }
+    const auto patterns = KomvosTest::patternsFromNeeds(halo.owner, halo.needs);
+    const NodeTopology topology = NodeTopology::uniform(numRanks, 2);
+    InMemorySetupTransport transport(numRanks);
+    StandardRoute direct;
+    StandardByMessages told;
+    const auto a = buildPlans(transport, topology, direct, patterns);
+    const auto b = buildPlans(transport, topology, told, patterns);
+    for (int rank = 0; rank < numRanks; ++rank) {
+      EXPECT_EQ(describe(b[rank]), describe(a[rank]));
+    }
+  }
+}
 
 TEST(LargeMachine, SetUpMessagesDoNotGrowWithTheMachine) {
   const int numRanks = 4096;

@@ -20,7 +20,7 @@ class CountingTransport : public Komvos::InMemorySetupTransport {
       most_ = std::max(most_, static_cast<int>(messages.size()));
       total_ += static_cast<long>(messages.size());
     }
-    return InMemorySetupTransport::exchange(std::move(outbox));
+    return InMemorySetupTransport::exchange(std::move(outbox));  // exchangeKnown() comes here, too
   }
 
   /// The most that one rank sent in one exchange().

@@ -17,52 +17,82 @@
 #include "Komvos_TuningCache.hpp"
 
 // How this works. resolveOptions() goes from local to collective:
-// 1. resolveLocally() reads the options and the environment of this rank. What it throws is agreed on, so that nobody
-//    enters step 2 alone.
-// 2. detectMissing() and loadFiles() ask MPI and hwloc for the topology and read the files named by the environment.
-//    Both are collective, hence allOrNone() first makes sure that all ranks do it, or none.
-// 3. requireSame() compares what all ranks have now.
+// 1. resolveLocally() reads the options and the environment of this rank.
+// 2. Agreement: one reduction finds out whether a rank has an error, and whether all say the same.
+// 3. detectMissing() and loadFiles() ask MPI and hwloc for the topology and read the files named by the environment.
+//    Both are collective, and by now all ranks do it, or none.
 namespace Komvos::Impl {
 
 namespace {
 
 std::uint64_t hashOf(const std::string& text) { return std::hash<std::string>()(text); }
 
-/// Ranks that route differently would wait for each other for ever. \throws BadInput on all ranks
-void requireSame(const PrivateComm& comm, const ResolvedOptions& options) {
-  const ResolvedTopology& topology = options.topology;
-  const std::vector<std::pair<const char*, std::uint64_t>> mine{
-      {"route", hashOf(toString(options.route))},
-      {"pairing", static_cast<std::uint64_t>(options.pairing)},
-      {"intra-node communication", static_cast<std::uint64_t>(options.intraNode)},
-      {"number of columns in shared memory", static_cast<std::uint64_t>(options.columns)},
-      {"GPU-awareness of MPI (KOMVOS_GPU_AWARE_MPI)", options.mpiIsGpuAware ? 1 : 0},
-      {"staging of messages (KOMVOS_STAGED)", options.forceStaging ? 1 : 0},
-      {"topology", topology.nodes->fingerprint()},
-      {"socket topology", topology.sockets ? topology.sockets->fingerprint() : 0},
-      {"machine model", options.machine ? hashOf(machineToJson(*options.machine)) : 0},
-      {"tuning cache", options.tuningCache ? hashOf(options.tuningCache->toText()) : 0}};
-  std::vector<std::uint64_t> bounds;  // largest, and complement of smallest
-  for (const auto& [name, value] : mine) {
-    bounds.push_back(value);
-    bounds.push_back(~value);
+/// What must be alike on all ranks, compared in one reduction.
+class Agreement {
+ public:
+  /// All ranks do it, or none. \param what a sentence
+  void allOrNone(const std::string& what, bool wanted) { entries_.push_back({what + " on some ranks only", wanted}); }
+
+  /// Ranks that route differently would wait for each other for ever.
+  void same(const std::string& name, std::uint64_t value) {
+    entries_.push_back({"the " + name + " of a halo must be the same on all ranks, and is not", value});
   }
-  mpiCheck(
-      MPI_Allreduce(MPI_IN_PLACE, bounds.data(), static_cast<int>(bounds.size()), MPI_UINT64_T, MPI_MAX, comm.get()),
-      "MPI_Allreduce");
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    if (bounds[2 * i] != ~bounds[2 * i + 1]) {
-      throw BadInput(std::string("the ") + mine[i].first + " of a halo must be the same on all ranks, and is not");
+
+  /// \param error of this rank, or nothing \param wish a question of its own
+  /// \return whether a rank has that wish
+  /// \note Collective. \throws BadInput on all ranks: the error of one, else what is not alike and was named first
+  bool reach(MPI_Comm comm, const std::string& error, bool wish = false) const {
+    std::vector<std::uint64_t> bounds{error.empty() ? 0u : 1u, wish ? 1u : 0u};
+    for (const auto& [text, value] : entries_) {  // largest, and complement of smallest
+      bounds.push_back(value);
+      bounds.push_back(~value);
     }
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, bounds.data(), static_cast<int>(bounds.size()), MPI_UINT64_T, MPI_MAX, comm),
+             "MPI_Allreduce");
+    if (bounds[0] != 0) {
+      throwOnAllIfAny(comm, error);
+    }
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      if (bounds[2 + 2 * i] != ~bounds[3 + 2 * i]) {
+        throw BadInput(entries_[i].first);
+      }
+    }
+    return bounds[1] != 0;
   }
+
+ private:
+  std::vector<std::pair<std::string, std::uint64_t>> entries_;
+};
+
+/// Files that the environment names, and that are to be read.
+struct Files {
+  std::optional<std::string> machine, tuningCache;
+};
+
+void addTo(Agreement& agreement, const ResolvedTopology& topology) {
+  agreement.allOrNone("a topology is given", !topology.detected);
+  agreement.allOrNone("a socket topology is given", topology.detected && topology.sockets);
 }
 
-/// \return `wanted` \throws BadInput on all ranks if it differs between them
-bool allOrNone(const PrivateComm& comm, bool wanted, const char* what) {
-  int any = wanted ? 1 : 0;
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, comm.get()), "MPI_Allreduce");
-  throwOnAllIfAny(comm.get(), any != 0 && !wanted ? std::string(what) + " on some ranks only" : "");
-  return wanted;
+Agreement agreementOn(const ResolvedOptions& options, const Files& files) {
+  const ResolvedTopology& topology = options.topology;
+  Agreement all;
+  addTo(all, topology);
+  all.allOrNone("KOMVOS_MACHINE is set", files.machine.has_value());
+  all.allOrNone("KOMVOS_TUNING_CACHE is to be consulted", files.tuningCache.has_value());
+  all.same("route", hashOf(toString(options.route)));
+  all.same("pairing", static_cast<std::uint64_t>(options.pairing));
+  all.same("intra-node communication", static_cast<std::uint64_t>(options.intraNode));
+  all.same("number of columns in shared memory", static_cast<std::uint64_t>(options.columns));
+  all.same("GPU-awareness of MPI (KOMVOS_GPU_AWARE_MPI)", options.mpiIsGpuAware ? 1 : 0);
+  all.same("staging of messages (KOMVOS_STAGED)", options.forceStaging ? 1 : 0);
+  all.same("topology", topology.nodes ? topology.nodes->fingerprint() : 0);
+  all.same("socket topology", topology.sockets ? topology.sockets->fingerprint() : 0);
+  all.same("machine model",
+           options.machine ? hashOf(machineToJson(*options.machine)) : hashOf(files.machine.value_or("")));
+  all.same("tuning cache",
+           options.tuningCache ? hashOf(options.tuningCache->toText()) : hashOf(files.tuningCache.value_or("")));
+  return all;
 }
 
 void requireSize(const char* what, const NodeTopology& topology, int numRanks) {
@@ -86,13 +116,11 @@ void resolveLocally(ResolvedTopology& topology, const Settings& settings, int nu
   }
 }
 
-/// \note Collective on `comm`.
+/// \note Collective on `comm`, with a topology that is detected on all ranks, or on none.
 void detectMissing(ResolvedTopology& topology, PrivateComm& comm) {
-  if (allOrNone(comm, topology.detected, "a topology is given")) {
+  if (topology.detected) {
     topology.nodes = detectedTopology(comm);
-    if (allOrNone(comm, !topology.sockets, "a socket topology is given")) {
-      topology.sockets = detectedSockets(comm);
-    }
+    topology.sockets = topology.sockets ? topology.sockets : detectedSockets(comm);
   }
 }
 
@@ -102,9 +130,9 @@ bool decides(const Settings& settings) {
 }
 
 /// All but what needs the other ranks: detected topologies and files. Values in the environment are checked even
-/// where an option replaces them. \return the file of KOMVOS_TUNING_CACHE if it is to be consulted
-std::optional<std::string> resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options,
-                                          const Settings& settings, int numRanks) {
+/// where an option replaces them. \return files to be read
+Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, const Settings& settings,
+                     int numRanks) {
   resolved.route = options.route.value_or(settings.route ? parseRoute(*settings.route) : resolved.route);
   resolved.pairing = options.pairing.value_or(settings.pairing ? parsePairing(*settings.pairing) : resolved.pairing);
   resolved.intraNode =
@@ -116,8 +144,12 @@ std::optional<std::string> resolveLocally(ResolvedOptions& resolved, const Excha
   resolved.machine = options.machine;
   resolved.topology = {options.topology, options.sockets};
   resolveLocally(resolved.topology, settings, numRanks);
+  Files files;
+  if (!resolved.machine) {
+    files.machine = settings.machine;
+  }
   if (options.route || options.pairing || options.intraNode) {
-    return {};
+    return files;
   }
   if (options.tuningCache) {
     resolved.tuningCache = options.tuningCache;
@@ -125,19 +157,19 @@ std::optional<std::string> resolveLocally(ResolvedOptions& resolved, const Excha
     resolved.route = defaults.route;
     resolved.pairing = defaults.pairing;
     resolved.intraNode = defaults.intraNode;
-    return {};
+  } else if (!decides(settings)) {
+    files.tuningCache = settings.tuningCache;
   }
-  return decides(settings) ? std::nullopt : settings.tuningCache;
+  return files;
 }
 
-/// \note Collective on `comm`.
-void loadFiles(ResolvedOptions& resolved, const PrivateComm& comm, const std::optional<std::string>& machine,
-               const std::optional<std::string>& tuningCache) {
-  if (allOrNone(comm, !resolved.machine && machine.has_value(), "KOMVOS_MACHINE is set")) {
-    resolved.machine = std::make_shared<const MachineModel>(machineByNameOrFile(comm.get(), *machine));
+/// \note Collective on `comm`, with the same files on all ranks.
+void loadFiles(ResolvedOptions& resolved, const PrivateComm& comm, const Files& files) {
+  if (files.machine) {
+    resolved.machine = std::make_shared<const MachineModel>(machineByNameOrFile(comm.get(), *files.machine));
   }
-  if (allOrNone(comm, tuningCache.has_value(), "KOMVOS_TUNING_CACHE is to be consulted")) {
-    resolved.tuningCache = std::make_shared<const TuningCache>(TuningCache::load(comm.get(), *tuningCache));
+  if (files.tuningCache) {
+    resolved.tuningCache = std::make_shared<const TuningCache>(TuningCache::load(comm.get(), *files.tuningCache));
   }
 }
 
@@ -152,26 +184,25 @@ ResolvedTopology resolveTopology(PrivateComm& comm, std::shared_ptr<const NodeTo
   } catch (const Error& thrown) {
     error = thrown.what();
   }
-  throwOnAllIfAny(comm.get(), error);
+  Agreement agreement;
+  addTo(agreement, topology);
+  agreement.reach(comm.get(), error);
   detectMissing(topology, comm);
   return topology;
 }
 
 ResolvedOptions resolveOptions(PrivateComm& comm, const ExchangeOptions& options) {
   ResolvedOptions resolved;
-  Settings settings;
-  std::optional<std::string> tuningCache;
+  Files files;
   std::string error;
   try {
-    settings = readSettings();
-    tuningCache = resolveLocally(resolved, options, settings, comm.size());
+    files = resolveLocally(resolved, options, readSettings(), comm.size());
   } catch (const Error& thrown) {
     error = thrown.what();
   }
-  throwOnAllIfAny(comm.get(), error);
+  resolved.someRankRecords = agreementOn(resolved, files).reach(comm.get(), error, options.record != nullptr);
   detectMissing(resolved.topology, comm);
-  loadFiles(resolved, comm, settings.machine, tuningCache);
-  requireSame(comm, resolved);
+  loadFiles(resolved, comm, files);
   return resolved;
 }
 

@@ -29,8 +29,9 @@ struct ResolvedOptions {
   Pairing pairing = Pairing::byVolume;
   IntraNode intraNode = IntraNode::automatic;
   int columns = 1;
-  bool mpiIsGpuAware = false;  ///< from the environment or Tpetra only, see gpuAwareMpi()
-  bool forceStaging = false;   ///< from the environment only, see stagingForced()
+  bool mpiIsGpuAware = false;    ///< from the environment or Tpetra only, see gpuAwareMpi()
+  bool forceStaging = false;     ///< from the environment only, see stagingForced()
+  bool someRankRecords = false;  ///< has ExchangeOptions::record
   ResolvedTopology topology;
   std::shared_ptr<const MachineModel> machine;     ///< may be null
   std::shared_ptr<const TuningCache> tuningCache;  ///< null unless it is to be consulted for the three at the top

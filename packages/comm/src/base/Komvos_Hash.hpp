@@ -1,0 +1,17 @@
+/// \file Komvos_Hash.hpp
+/// A hash of 64 bits.
+#pragma once
+
+#include <cstdint>
+
+namespace Komvos::Impl {
+
+/// The hash of what was hashed so far and one more number (splitmix64 of the two).
+inline std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  std::uint64_t z = hash + 0x9e3779b97f4a7c15u + value;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+}  // namespace Komvos::Impl
