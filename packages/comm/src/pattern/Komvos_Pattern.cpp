@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <tuple>
 
 #include "Komvos_Error.hpp"
 
@@ -10,13 +9,13 @@ namespace Komvos {
 
 namespace {
 
-bool sendsBefore(const Pattern::Send& a, const Pattern::Send& b) {
-  return std::tie(a.destination, a.local) < std::tie(b.destination, b.local);
-}
+constexpr auto sendsBefore = [](const Pattern::Send& a, const Pattern::Send& b) {
+  return a.destination != b.destination ? a.destination < b.destination : a.local < b.local;
+};
 
-bool receivesBefore(const Pattern::Receive& a, const Pattern::Receive& b) {
+constexpr auto receivesBefore = [](const Pattern::Receive& a, const Pattern::Receive& b) {
   return a.value != b.value ? a.value < b.value : a.target < b.target;
-}
+};
 
 /// Most lists come sorted.
 template <class List, class Less>

@@ -29,7 +29,8 @@ class TuningCache;
 ///
 /// Otherwise it is ignored. A cache that is consulted must have a decision for this halo.
 ///
-/// The result must be the same on all ranks, `overlap` and `record` excepted; headers named after them hold the classes used here.
+/// The result must be the same on all ranks, `overlap` and `record` excepted; headers named after them hold the classes
+/// used here.
 struct ExchangeOptions {
   std::optional<RouteChoice> route;    ///< KOMVOS_ROUTE; default: automatic
   std::optional<Pairing> pairing;      ///< KOMVOS_PAIRING; default: byVolume
@@ -42,6 +43,9 @@ struct ExchangeOptions {
   /// Rejects routes that cannot win before they are measured. KOMVOS_MACHINE; default: none, all are measured.
   std::shared_ptr<const MachineModel> machine;
   std::shared_ptr<const TuningCache> tuningCache;  ///< KOMVOS_TUNING_CACHE; default: none
+  /// Whether a halo that was measured before on this communicator, with the same options, is decided as then: one of
+  /// the same pattern, as in a hierarchy that is set up again on the same graph.
+  bool reuseDecisions = true;
   /// Receives the decision that is made here; may be given on some ranks only.
   std::shared_ptr<TuningCache> record;
 };

@@ -29,6 +29,9 @@ std::string describe(const HaloReport& report) {
                   one.rejectionReason.c_str());
     text += line;
   }
+  if (report.decisionReused) {
+    text += "  decided when a halo of the same pattern was measured before\n";
+  }
   return text;
 }
 

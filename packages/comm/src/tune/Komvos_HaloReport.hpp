@@ -41,6 +41,7 @@ struct HaloReport {
   /// first is that of the standard route by messages.
   double standardSeconds = 0;
   double chosenSeconds = 0;
+  bool decisionReused = false;  ///< measured when a halo of the same pattern was planned before
   std::vector<HaloCandidate> candidates;
 };
 

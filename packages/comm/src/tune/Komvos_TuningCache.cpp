@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "Komvos_Broadcast.hpp"
@@ -12,6 +13,7 @@
 #include "Komvos_Hash.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_Pattern.hpp"
+#include "Komvos_PrivateComm.hpp"
 #include "Komvos_SystemInfo.hpp"
 
 // How this works. A decision belongs to a HaloKey: makeHaloKey() makes it from all ranks' patterns, the nodes and the
@@ -59,16 +61,23 @@ TuningDecision readDecision(const Json& json) {
   return decision;
 }
 
-/// As rank 0 sees it. \note Collective on `comm`.
-std::string machineOf(MPI_Comm comm) {
-  int rank = 0;
-  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-  return Impl::broadcast(comm, rank == 0 ? Impl::processorName() + ", " + Impl::mpiLibraryName() : "");
+struct MachineName {
+  std::string text;  // as rank 0 sees it
+};
+
+/// \note Collective the first time.
+const std::string& machineOf(Impl::PrivateComm& comm) {
+  const auto make = [&] {
+    const std::string mine = comm.rank() == 0 ? Impl::processorName() + ", " + Impl::mpiLibraryName() : "";
+    return std::make_shared<MachineName>(MachineName{Impl::broadcast(comm.get(), mine)});
+  };
+  return comm.attached<MachineName>(make).text;
 }
 
 }  // namespace
 
 HaloKey makeHaloKey(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topology) {
+  const std::shared_ptr<Impl::PrivateComm> ours = Impl::PrivateComm::of(comm);
   std::uint64_t hash = Impl::mix(pattern.rank, pattern.numOwned);
   for (const Pattern::Send& send : pattern.sends) {
     hash = Impl::mix(Impl::mix(hash, send.destination), send.local);
@@ -76,8 +85,8 @@ HaloKey makeHaloKey(MPI_Comm comm, const Pattern& pattern, const NodeTopology& t
   for (const Pattern::Receive& receive : pattern.receives) {
     hash = Impl::mix(Impl::mix(Impl::mix(hash, receive.value.owner), receive.value.local), receive.target);
   }
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &hash, 1, MPI_UINT64_T, MPI_SUM, comm), "MPI_Allreduce");
-  return {hash, topology.fingerprint(), topology.describe(), machineOf(comm)};
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &hash, 1, MPI_UINT64_T, MPI_SUM, ours->get()), "MPI_Allreduce");
+  return {hash, topology.fingerprint(), topology.describe(), machineOf(*ours)};
 }
 
 TuningCache TuningCache::load(MPI_Comm comm, const std::string& file) {

@@ -106,6 +106,7 @@ ExchangeOptions onPairs() {
   ExchangeOptions options;
   options.topology = share(NodeTopology::uniform(worldSize(), 2));
   options.sockets = share(NodeTopology::uniform(worldSize(), 1));
+  options.reuseDecisions = false;
   return options;
 }
 
@@ -194,6 +195,35 @@ TEST(Tuner, IsTheDefaultAndTriesEveryRouteThatMayHelp) {
   }
   EXPECT_EQ(size > 2 && size % 2 == 0, considers(RouteChoice::axis, IntraNode::messages));
   EXPECT_EQ(size > 1 && (size > 2 || canShareMemory()), measuredAny(report));
+}
+
+TEST(Tuner, MeasuresAHaloOnceOnACommunicator) {
+  MPI_Comm fresh = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &fresh);
+  ExchangeOptions options = onPairs();
+  options.reuseDecisions = true;
+  const auto plan = [&](const Pattern& pattern) { return Komvos::planHalo(fresh, pattern, options).report; };
+  const Komvos::HaloReport first = plan(denseHalo());
+  const Komvos::HaloReport again = plan(denseHalo());
+  EXPECT_FALSE(first.decisionReused);
+  EXPECT_TRUE(again.decisionReused);
+  EXPECT_EQ(first.route, again.route);
+  EXPECT_EQ(first.intraNode, again.intraNode);
+  EXPECT_EQ(0, again.standardSeconds);
+  EXPECT_EQ(0, again.chosenSeconds);
+  EXPECT_LE(again.candidates.size(), 4u) << "the standard route and the one that was chosen, by both means";
+  EXPECT_NE(std::string::npos, describe(again).find("decided when"));
+  EXPECT_EQ(std::string::npos, describe(first).find("decided when"));
+  EXPECT_FALSE(plan(denseHalo(5)).decisionReused) << "another pattern";
+  Pattern oneMore = denseHalo();
+  oneMore.numOwned += worldRank() == 0 ? 1 : 0;
+  EXPECT_FALSE(plan(oneMore).decisionReused) << "on all ranks, though only rank 0 can see it";
+  options.columns = 3;
+  EXPECT_FALSE(plan(denseHalo()).decisionReused) << "other options";
+  options.columns = 1;
+  options.reuseDecisions = false;
+  EXPECT_FALSE(plan(denseHalo()).decisionReused);
+  MPI_Comm_free(&fresh);
 }
 
 TEST(Tuner, TakesTheRouteAndTheIntraNodeCommunicationThatAreAskedFor) {

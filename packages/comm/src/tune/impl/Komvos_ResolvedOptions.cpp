@@ -10,6 +10,7 @@
 #include "Komvos_DetectedTopology.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_GpuAwareMpi.hpp"
+#include "Komvos_Hash.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_Overlap.hpp"
 #include "Komvos_PrivateComm.hpp"
@@ -86,6 +87,7 @@ Agreement agreementOn(const ResolvedOptions& options, const Files& files) {
   all.same("number of columns in shared memory", static_cast<std::uint64_t>(options.columns));
   all.same("GPU-awareness of MPI (KOMVOS_GPU_AWARE_MPI)", options.mpiIsGpuAware ? 1 : 0);
   all.same("staging of messages (KOMVOS_STAGED)", options.forceStaging ? 1 : 0);
+  all.same("reuse of decisions", options.reuseDecisions ? 1 : 0);
   all.same("topology", topology.nodes ? topology.nodes->fingerprint() : 0);
   all.same("socket topology", topology.sockets ? topology.sockets->fingerprint() : 0);
   all.same("machine model",
@@ -141,6 +143,7 @@ Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, 
   resolved.columns = std::max(1, options.columns);
   resolved.mpiIsGpuAware = gpuAwareMpi();
   resolved.forceStaging = settings.staged.value_or(false);
+  resolved.reuseDecisions = options.reuseDecisions;
   resolved.machine = options.machine;
   resolved.topology = {options.topology, options.sockets};
   resolveLocally(resolved.topology, settings, numRanks);
@@ -206,6 +209,18 @@ ResolvedOptions resolveOptions(PrivateComm& comm, const ExchangeOptions& options
   return resolved;
 }
 
+std::uint64_t ResolvedOptions::fingerprint() const {
+  std::uint64_t hash = mix(hashOf(toString(route)), static_cast<std::uint64_t>(pairing));
+  for (const std::uint64_t value :
+       {static_cast<std::uint64_t>(intraNode), static_cast<std::uint64_t>(columns),
+        static_cast<std::uint64_t>(mpiIsGpuAware), static_cast<std::uint64_t>(forceStaging),
+        topology.nodes->fingerprint(), topology.sockets ? topology.sockets->fingerprint() : 0,
+        machine ? hashOf(machineToJson(*machine)) : 0}) {
+    hash = mix(hash, value);
+  }
+  return hash;
+}
+
 ExchangeOptions ResolvedOptions::toOptions() const {
   ExchangeOptions options;
   if (!tuningCache) {
@@ -214,6 +229,7 @@ ExchangeOptions ResolvedOptions::toOptions() const {
     options.intraNode = intraNode;
   }
   options.columns = columns;
+  options.reuseDecisions = reuseDecisions;
   options.topology = topology.nodes;
   options.sockets = topology.sockets;
   options.machine = machine;

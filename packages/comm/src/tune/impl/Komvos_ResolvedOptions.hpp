@@ -2,6 +2,7 @@
 /// ExchangeOptions after the environment and the defaults have been taken into account.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "Komvos_ExchangeOptions.hpp"
@@ -29,12 +30,18 @@ struct ResolvedOptions {
   Pairing pairing = Pairing::byVolume;
   IntraNode intraNode = IntraNode::automatic;
   int columns = 1;
-  bool mpiIsGpuAware = false;    ///< from the environment or Tpetra only, see gpuAwareMpi()
-  bool forceStaging = false;     ///< from the environment only, see stagingForced()
+  bool mpiIsGpuAware = false;  ///< from the environment or Tpetra only, see gpuAwareMpi()
+  bool forceStaging = false;   ///< from the environment only, see stagingForced()
+  bool reuseDecisions = true;
   bool someRankRecords = false;  ///< has ExchangeOptions::record
   ResolvedTopology topology;
   std::shared_ptr<const MachineModel> machine;     ///< may be null
   std::shared_ptr<const TuningCache> tuningCache;  ///< null unless it is to be consulted for the three at the top
+
+  /// Whether something is left to be measured.
+  bool leavesOpen() const { return route == RouteChoice::automatic || intraNode == IntraNode::automatic; }
+  /// Of all that a decision depends on, the pattern excepted.
+  std::uint64_t fingerprint() const;
 
   /// Options that resolve to the same, whatever the environment says. They read no file and detect nothing.
   ExchangeOptions toOptions() const;
