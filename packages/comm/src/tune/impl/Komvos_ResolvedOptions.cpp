@@ -156,7 +156,7 @@ Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, 
   }
   if (options.tuningCache) {
     resolved.tuningCache = options.tuningCache;
-    const ResolvedOptions defaults;
+    const ResolvedOptions defaults{};
     resolved.route = defaults.route;
     resolved.pairing = defaults.pairing;
     resolved.intraNode = defaults.intraNode;
