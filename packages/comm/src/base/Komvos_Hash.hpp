@@ -6,7 +6,7 @@
 
 namespace Komvos::Impl {
 
-/// The hash of what was hashed so far and one more number (splitmix64 of the two).
+/// The hash of what was hashed so far and one more number: splitmix64 of their sum, so begin with 0 or with a hash.
 inline std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   std::uint64_t z = hash + 0x9e3779b97f4a7c15u + value;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

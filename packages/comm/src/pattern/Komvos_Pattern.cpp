@@ -80,7 +80,7 @@ void Pattern::check(int numRanks) const {
     taken[receive.target] = true;
   }
   if (!ascends(sends, sendsBefore) || !std::is_sorted(receives.begin(), receives.end(), receivesBefore)) {
-    refuse(rank, "the lists are not sorted: call normalize()");
+    refuse(rank, "the lists are not sorted, or a value is sent twice: call normalize()");
   }
 }
 

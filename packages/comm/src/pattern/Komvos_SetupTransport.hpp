@@ -39,7 +39,8 @@ class SetupTransport {
   virtual std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) = 0;
 
   /// The same where receivers know their senders: rank myRanks()[i] gets one message from each of sources[i], which are
-  /// ascending. Ranks wait for these only, so it is cheaper.
+  /// ascending. Ranks wait for these only, so it is cheaper. They must match: in memory others are an error, under MPI
+  /// ranks may wait for ever.
   virtual std::vector<std::vector<SetupMessage>> exchangeKnown(std::vector<std::vector<SetupMessage>> outbox,
                                                                const std::vector<std::vector<int>>& sources) = 0;
 

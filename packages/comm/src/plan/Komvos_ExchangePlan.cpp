@@ -9,9 +9,9 @@
 // there are all.
 //
 // Errors: one sum over all ranks, before anything else, says whether a rank has an error of its own, whether all have
-// the same nodes and route, and whether what ranks send is what others need, by hashes (Balance). If not, the standard
-// route is built with messages, which finds the value that is missing. After that one agreement at the end will do: a
-// rank with an error goes on without sending.
+// the same nodes and route, and whether what ranks send is what others need, by hashes (balanceOf). If not, the
+// standard route is built with messages, which finds the value that is missing. After that one agreement at the end
+// will do: a rank with an error goes on without sending.
 #include "Komvos_ExchangePlan.hpp"
 
 #include <algorithm>
@@ -200,7 +200,8 @@ class PlanInProgress {
 /// What this rank sends, less what it needs: 0 when summed over ranks whose patterns fit each other.
 std::uint64_t balanceOf(const Pattern& pattern) {
   const auto hash = [](int owner, int local, int destination) {
-    return Impl::mix(Impl::mix(static_cast<std::uint64_t>(owner), static_cast<std::uint64_t>(local)),
+    // One after the other: mix() takes the sum of its arguments.
+    return Impl::mix(Impl::mix(Impl::mix(0, static_cast<std::uint64_t>(owner)), static_cast<std::uint64_t>(local)),
                      static_cast<std::uint64_t>(destination));
   };
   std::uint64_t balance = 0;
@@ -237,14 +238,16 @@ std::string errorOf(const std::vector<Pattern>& patterns, const std::vector<int>
   return {};
 }
 
-/// Calls work(i) for each rank of this process. What it throws is its error, unless it has one already.
+/// Calls work(i) for each rank of this process that has no error yet. What it throws is its error.
 template <class Work>
 void onEachRank(std::vector<std::string>& errors, const Work& work) {
   for (std::size_t i = 0; i < errors.size(); ++i) {
     try {
-      work(i);
+      if (errors[i].empty()) {
+        work(i);
+      }
     } catch (const std::exception& thrown) {
-      errors[i] = errors[i].empty() ? thrown.what() : errors[i];
+      errors[i] = thrown.what();
     }
   }
 }
@@ -298,7 +301,7 @@ std::vector<ExchangePlan> compile(SetupTransport& transport, const NodeTopology&
     onEachRank(errors, [&](std::size_t i) { work[i].receive(stage, inbox[i]); });
   }
   const std::string cause = firstOf(errors);
-  onEachRank(errors, [&](std::size_t i) { errors[i] = errors[i].empty() ? work[i].finish() : errors[i]; });
+  onEachRank(errors, [&](std::size_t i) { errors[i] = work[i].finish(); });
   try {
     transport.throwOnAllIfAny(firstOf(errors));
   } catch (const BadInput&) {

@@ -53,7 +53,7 @@ struct ExchangePlan {
 
 /// Compiles patterns along a route, for each rank the transport plays.
 ///
-/// The builder knows no route: at every stage it asks `route` for the next hop of each (value, destination), puts one
+/// The builder knows no route: unless the route is direct, at every stage it asks `route` for the next hop of each (value, destination), puts one
 /// copy of each value into one message per next hop, and sends the list of values and destinations along that hop.
 /// \param patterns one for each rank the transport plays, normalized
 /// \note Collective on the transport.

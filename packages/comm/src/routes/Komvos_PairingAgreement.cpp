@@ -316,8 +316,9 @@ void PairingAgreement::publish() {
   Sources sources(ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     sources[i] = {topology_.leaderOf(homeOf(i))};
+    const std::vector<int> table = publishedTable(i);
     for (int local = 0; isLeader(i) && local < numLocal(i); ++local) {
-      outbox[i].push_back({topology_.rankOn(homeOf(i), local), publishedTable(i)});
+      outbox[i].push_back({topology_.rankOn(homeOf(i), local), table});
     }
   }
   exchange(std::move(outbox), sources);

@@ -23,11 +23,12 @@ class Route {
   virtual int numStages() const = 0;
 
   /// Whether every value goes straight to its destination, in one stage. Then both ends know the messages from their
-  /// patterns, and nobody is asked for hops.
+  /// patterns, and nobody is asked for hops: a class derived from StandardRoute that has hops of its own says false.
   virtual bool isDirect() const { return false; }
 
   /// Agrees on what the rule needs to know about this halo, if anything.
-  /// \param patterns one for each rank the transport plays; they fit each other
+  /// \param patterns one for each rank the transport plays; they fit each other, and what the route knows of nodes is the
+  /// same on all ranks: else ranks may wait for each other for ever
   /// \note Collective on the transport.
   virtual void prepare(SetupTransport& transport, const std::vector<Pattern>& patterns) {
     static_cast<void>(transport);

@@ -562,6 +562,31 @@ TEST(PlanErrors, InconsistentPatternsAreRefusedOnBothRoutes) {
   EXPECT_NE(missing.find("plan of rank 3, route standard: value 1 of rank 0 is needed"), std::string::npos) << missing;
 }
 
+/// What is sent and what is needed differ, but not in number, nor in the sums of owners and indices.
+TEST(PlanErrors, PatternsThatDifferInWhichValuesTravelAreRefused) {
+  for (const bool threeStep : {false, true}) {
+    std::vector<Pattern> patterns(4);
+    for (int rank = 0; rank < 4; ++rank) {
+      patterns[rank].rank = rank;
+      patterns[rank].numOwned = patterns[rank].numTarget = 6;
+    }
+    const auto error = [&] { return planError(threeStep, [&](std::vector<Pattern>& p) { p = patterns; }); };
+    patterns[0].sends = {{2, 1}};
+    patterns[1].sends = {{2, 1}};
+    patterns[2].receives = {{{0, 1}, 0}, {{1, 1}, 1}};
+    EXPECT_EQ("no error", error());
+    patterns[0].sends = {{2, 2}};
+    patterns[1].sends = {{2, 0}};
+    EXPECT_NE("no error", error());
+    patterns[0].sends = {{2, 1}, {2, 2}};  // two of the one, none of the other
+    patterns[1].sends = {};
+    EXPECT_NE("no error", error());
+    patterns[0].sends = {{1, 1}};
+    patterns[1].sends = {{2, 1}};
+    EXPECT_NE("no error", error()) << "to another rank";
+  }
+}
+
 TEST(PlanErrors, AValueThatNobodyNeedsIsNamedAsSuch) {
   // Rank 2 drops the first of the values it gets: the rest is still needed and sent.
   const std::string text =

@@ -41,6 +41,10 @@ inline std::string describe(const ExchangePlan& plan) {
   for (const int source : plan.sendSource) {
     text << ' ' << source;
   }
+  text << "\nhighest";
+  for (const int rank : plan.sendHighest) {
+    text << ' ' << rank;
+  }
   text << "\ndeliveries";
   for (const ExchangePlan::Delivery& d : plan.deliveries) {
     text << ' ' << d.position << "->" << d.target << (d.onNode ? "on" : "off");

@@ -91,9 +91,9 @@ Agreement agreementOn(const ResolvedOptions& options, const Files& files) {
   all.same("topology", topology.nodes ? topology.nodes->fingerprint() : 0);
   all.same("socket topology", topology.sockets ? topology.sockets->fingerprint() : 0);
   all.same("machine model",
-           options.machine ? hashOf(machineToJson(*options.machine)) : hashOf(files.machine.value_or("")));
+           options.machine ? hashOf(machineToJson(*options.machine)) : 0);
   all.same("tuning cache",
-           options.tuningCache ? hashOf(options.tuningCache->toText()) : hashOf(files.tuningCache.value_or("")));
+           options.tuningCache ? hashOf(options.tuningCache->toText()) : 0);
   return all;
 }
 
@@ -166,7 +166,7 @@ Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, 
   return files;
 }
 
-/// \note Collective on `comm`, with the same files on all ranks.
+/// The files that rank 0 names. \note Collective on `comm`, with files on all ranks, or on none.
 void loadFiles(ResolvedOptions& resolved, const PrivateComm& comm, const Files& files) {
   if (files.machine) {
     resolved.machine = std::make_shared<const MachineModel>(machineByNameOrFile(comm.get(), *files.machine));
