@@ -1,7 +1,7 @@
 // NodeAwareImport in the place of Tpetra::Import, for programs that exchange ghosts themselves.
 //
 // Values go from an owned map to an overlapping one and back. The ghosts are those of Tpetra bit by bit. Sums may
-// differ in the last digits: here their order is always the same.
+// differ in the last digits: here the route fixes their order.
 //
 //   mpirun -n 4 ./02_import
 #include <Komvos_NodeAwareImport.hpp>

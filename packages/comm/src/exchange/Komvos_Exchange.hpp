@@ -32,8 +32,8 @@ constexpr bool travelsAsBytes = std::is_trivially_destructible_v<Scalar>&& std::
 
 }  // namespace Impl
 
-/// Fills ghost entries along one immutable plan, and sums them back. At most one exchange is in flight, in one
-/// direction. Movable, not copyable.
+/// Fills ghost entries along one immutable plan, or combines them into the entries that they are copies of. At most one
+/// exchange is in flight, in one direction. Movable, not copyable.
 ///
 /// Message-driven: all receives of all stages are posted first (persistent requests on our buffers), then the first
 /// sends; each later message is packed and started the moment the last value it carries has arrived. Once a number of

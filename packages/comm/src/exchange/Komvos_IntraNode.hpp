@@ -10,7 +10,7 @@ namespace Komvos {
 enum class IntraNode {
   messages,      ///< MPI messages, as between nodes
   sharedMemory,  ///< the receiver reads the sender's send buffer, in memory from MPI_Win_allocate_shared
-  automatic,     ///< neither by itself: both are measured on this halo, and the faster one is kept
+  automatic,     ///< neither by itself: both are measured, and messages are kept unless the other is clearly faster
 };
 
 /// "messages", "shared-memory" or "auto".

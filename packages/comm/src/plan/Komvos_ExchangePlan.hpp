@@ -53,8 +53,9 @@ struct ExchangePlan {
 
 /// Compiles patterns along a route, for each rank the transport plays.
 ///
-/// The builder knows no route: unless the route is direct, at every stage it asks `route` for the next hop of each (value, destination), puts one
-/// copy of each value into one message per next hop, and sends the list of values and destinations along that hop.
+/// The builder knows no route. Unless the route is direct, at every stage it asks `route` for the next hop of each
+/// (value, destination), puts one copy of each value into one message per next hop, and sends the list of values and
+/// destinations along that hop.
 /// \param patterns one for each rank the transport plays, normalized
 /// \note Collective on the transport.
 /// \throws BadInput on all ranks if a pattern is inconsistent, on any rank, or a route loses a value.

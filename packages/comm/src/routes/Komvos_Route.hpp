@@ -27,8 +27,8 @@ class Route {
   virtual bool isDirect() const { return false; }
 
   /// Agrees on what the rule needs to know about this halo, if anything.
-  /// \param patterns one for each rank the transport plays; they fit each other, and what the route knows of nodes is the
-  /// same on all ranks: else ranks may wait for each other for ever
+  /// \param patterns one for each rank the transport plays; they fit each other, and what the route knows of nodes is
+  /// the same on all ranks: else ranks may wait for each other for ever
   /// \note Collective on the transport.
   virtual void prepare(SetupTransport& transport, const std::vector<Pattern>& patterns) {
     static_cast<void>(transport);

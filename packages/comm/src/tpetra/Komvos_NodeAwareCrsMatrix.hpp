@@ -19,11 +19,12 @@ namespace Komvos {
 ///
 /// apply() starts the exchange and multiplies rows that need no ghosts, or ghosts of this node only, while messages
 /// travel (Algorithm 3 of Bienz, Gropp and Olson), unless one pass over all rows after the exchange is faster: see
-/// Overlap. One column is read in place, where Tpetra first copies it into a column-map vector. Transposed applies sum
-/// ghosts back in a fixed order.
+/// Overlap. One column is read in place, or copied beside its ghosts where many rows need these; several columns are
+/// copied so that the values of an entry are neighbours. Transposed applies sum ghosts back in an order that the plan
+/// fixes.
 ///
 /// Least traffic of a product with one column, on the host: 8 bytes and a 4-byte column index for each entry, the index
-/// once for up to four rows with the same columns; a 4-byte length, and x, y and beta b, for each row.
+/// and a 4-byte length once for up to four rows with the same columns; x and its ghosts, y, and b if beta is not 0.
 ///
 /// Compiled for the types that this Tpetra has matrices of; for others, as std::complex<double> where Tpetra has double
 /// only, include Komvos_NodeAwareCrsMatrix_def.hpp and Komvos_NodeAwareImport_def.hpp, and Tpetra's own.
@@ -39,7 +40,8 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
 
   /// \param matrix fill complete; may be dropped by the caller
   /// \note Collective.
-  /// \throws BadInput on all ranks if `matrix` is not fill complete, or the options cannot be used
+  /// \throws BadInput on all ranks if `matrix` is not fill complete, the options cannot be used, or NodeAwareImport
+  /// refuses its maps
   explicit NodeAwareCrsMatrix(const crs_matrix_type& matrix, const ExchangeOptions& options = {});
   /// The same, and keeps the original. \note Collective, and throws, as above.
   explicit NodeAwareCrsMatrix(const Teuchos::RCP<const crs_matrix_type>& matrix, const ExchangeOptions& options = {});

@@ -42,12 +42,12 @@ struct ExchangePlan;
 /// | INSERT, REPLACE | replace | replace |
 /// | ADD | replace | are added |
 /// | ADD_ASSIGN | are added | are added |
-/// | ABSMAX | replace | the larger magnitude is left |
+/// | ABSMAX | replace | the entry becomes the larger of both magnitudes |
 /// | ZERO | replace | none, and nothing is communicated |
 ///
 /// In an export several ranks may send to one entry. They are summed, or their largest magnitude is taken, on the way;
-/// sums have a fixed order. With INSERT and REPLACE the highest rank wins, against an entry that stays, too: Tpetra,
-/// who leaves it open, does the same where it unpacks with one thread.
+/// sums have an order that the route fixes. With INSERT and REPLACE the highest rank wins, against an entry that stays,
+/// too: Tpetra, who leaves it open, does the same where it unpacks with one thread.
 ///
 /// For all types of maps that this Tpetra is compiled for, and of values that its vectors hold. For others, as float
 /// where Tpetra has double only, include Komvos_NodeAwareImport_def.hpp, and Tpetra's own.
@@ -85,10 +85,10 @@ class NodeAwareImport : public Teuchos::Describable {
   /// \param source over the owned map, any number of columns
   /// \param target over the overlapping map, as many columns
   /// \param mode the same on all ranks
-  /// \note Collective; bit-identical to Tpetra's doImport. The second of two imports in a row to the same memory, and
-  /// those after it, receive one column in place where neighbours in a message are neighbours there.
-  /// \throws PlanMismatch if a vector does not fit its map, BadInput for an unknown mode. Whatever is thrown on one
-  /// rank, those that would have got values from it throw PlanMismatch; also where it abandoned the exchange, see
+  /// \note Collective; bit-identical to Tpetra's doImport. With INSERT or REPLACE, the second of two imports in a row
+  /// to the same memory, and those after it, receive one column in place where neighbours in a message are neighbours
+  /// there. \throws PlanMismatch if a vector does not fit its map, BadInput for an unknown mode. Whatever is thrown on
+  /// one rank, those that would have got values from it throw PlanMismatch; also where it abandoned the exchange, see
   /// exchange()
   template <class Scalar>
   void doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
@@ -97,7 +97,7 @@ class NodeAwareImport : public Teuchos::Describable {
   /// target <- source, the other way.
   /// \param source over the overlapping map
   /// \param target over the owned map
-  /// \note Collective; equal to Tpetra's doExport but for the order of sums, which here is always the same.
+  /// \note Collective; equal to Tpetra's doExport but for the order of sums, which here is fixed by the route.
   /// \throws as doImport
   template <class Scalar>
   void doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,

@@ -1,5 +1,5 @@
 /// \file Komvos_TpetraShim.hpp
-/// Tpetra's default types, and what differs between Trilinos 13.2 and 17: the only place with such switches.
+/// Tpetra's default types, and what differs between Trilinos 13.2, 16.1 and 17.0.
 #pragma once
 
 #include <Trilinos_version.h>
@@ -10,7 +10,7 @@
 
 namespace Komvos {
 
-/// The types this Trilinos is instantiated for; Komvos' Trilinos-facing templates are compiled for these.
+/// The types that Tpetra's own templates have by default. Ours are compiled for all types that this Tpetra is.
 using DefaultScalar = Tpetra::MultiVector<>::scalar_type;
 using DefaultLocalOrdinal = Tpetra::Map<>::local_ordinal_type;
 using DefaultGlobalOrdinal = Tpetra::Map<>::global_ordinal_type;

@@ -23,9 +23,11 @@ struct PlannedHalo {
   HaloReport report;
 };
 
-/// Plans a halo. What the options leave open is measured: the machine model rejects candidates that cannot win, the
-/// others are timed on this halo, in turn, and the standard route by messages is kept unless another candidate is
-/// clearly faster.
+/// Plans a halo. What the options leave open is decided as earlier, where there is a tuning cache or such a halo was
+/// measured before (ExchangeOptions::reuseDecisions). Else it is measured: the machine model rejects candidates that
+/// cannot win, the others are timed on this halo, in turn, and the standard route by messages is kept unless another
+/// candidate is clearly faster.
+/// \param pattern need not be normalized
 /// \note Collective on `comm`.
 /// \throws BadInput on all ranks if a pattern, topology, option or tuning cache on one of them cannot be used.
 PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& options);
