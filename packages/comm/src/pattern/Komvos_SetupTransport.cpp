@@ -79,7 +79,7 @@ std::vector<std::vector<SetupMessage>> MpiSetupTransport::exchange(std::vector<s
 std::vector<std::vector<SetupMessage>> MpiSetupTransport::exchangeKnown(std::vector<std::vector<SetupMessage>> outbox,
                                                                         const std::vector<std::vector<int>>& sources) {
   const std::vector<SetupMessage>& out = outbox.at(0);
-  // One tag will do: messages of one sender stay in order, and each is asked for by its sender.
+  // One tag will do: messages of one sender stay in order, and receivers name the sender of each.
   std::vector<MPI_Request> sends = startSends(out, Impl::PrivateComm::knownSetupTag, false);
   std::vector<SetupMessage> in;
   for (const int source : sources.at(0)) {

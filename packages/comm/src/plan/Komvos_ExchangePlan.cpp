@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <tuple>
+#include <utility>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_Hash.hpp"

@@ -1,7 +1,6 @@
 #include "Komvos_TransferLists.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 
 #include "Komvos_Error.hpp"
@@ -11,8 +10,9 @@ namespace Komvos::Impl {
 namespace {
 
 /// Tpetra asks a directory who owns an entry. Where the owned map is not contiguous, an entry that a rank asks for
-/// twice gets one answer only: the other stays without owner (-1), is not sent, and shifts what arrives. \return an
-/// error text, or nothing
+/// twice gets one answer only: the other stays without owner (-1), is not sent, and shifts what arrives.
+///
+/// \return an error text, or nothing
 std::string errorOfLists(const TransferLists& lists, int rank) {
   int travelling = 0;
   for (std::size_t i = 0; i < lists.ghostPeers.size(); ++i) {
