@@ -129,8 +129,16 @@ void checkCopies(const NodeAwareImport<>& halo, const Transfer& transfer, std::s
   }
 }
 
-/// Which of several copies Tpetra inserts, it leaves open; with one thread it is the last in its lists.
-bool tpetraInsertsTheLast() { return Komvos::DefaultNode::execution_space().concurrency() == 1; }
+bool onOneThread() { return Komvos::DefaultNode::execution_space().concurrency() == 1; }
+
+/// Which of several copies Tpetra inserts, it leaves open; with one thread it is the last in its lists. And with
+/// several it may lose one of two additions to an entry that a rank names twice: they are not atomic there.
+template <class Transfer>
+bool tpetraIsSure(Tpetra::CombineMode mode, const Transfer& transfer) {
+  const bool chooses = mode == Tpetra::INSERT || mode == Tpetra::REPLACE;
+  const bool addsHere = mode == Tpetra::ADD_ASSIGN && transfer.getNumPermuteIDs() > 0;
+  return onOneThread() || !(chooses || addsHere);
+}
 
 /// What goes to the owned map must be Tpetra's, sums but for rounding, and always the same bits.
 template <class Scalar, class Transfer>
@@ -147,8 +155,7 @@ void checkSums(const NodeAwareImport<>& halo, const Transfer& transfer, std::siz
     const auto first = entries(target.ours);
     const double scale = 1000.0 * halo.plan().numRanks;  // of a sum of numbers up to 1000
     const bool sums = mode == Tpetra::ADD || mode == Tpetra::ADD_ASSIGN;
-    const bool chooses = mode == Tpetra::INSERT || mode == Tpetra::REPLACE;
-    if (!chooses || tpetraInsertsTheLast()) {
+    if (tpetraIsSure(mode, transfer)) {
       EXPECT_LE(difference(entries(target.theirs), first, scale), sums ? 1e-14 : 0)
           << "mode " << mode << ", " << columns << " columns";
     }
@@ -484,6 +491,7 @@ TEST(NodeAwareImport, WorksOnPartsOfTheWorld) {
 ExchangeOptions choiceOf(const NamedTopology& where) {
   ExchangeOptions options;
   options.reuseDecisions = false;
+  options.tuning = Komvos::Tuning::exhaustive;
   options.topology = std::make_shared<const NodeTopology>(where.topology);
   return options;
 }
@@ -649,8 +657,8 @@ void checkARankThatCannotTakePart(const std::function<void(const NodeAwareImport
 }
 
 TEST(NodeAwareImportMisuse, ARankThatThrowsBeforeCanLetTheOthersFinish) {
-  checkARankThatCannotTakePart([](const NodeAwareImport<>& halo) { halo.exchange<double>().abandonForward(); },
-                               [](const NodeAwareImport<>& halo) { halo.exchange<double>().abandonReverse(); });
+  checkARankThatCannotTakePart([](const NodeAwareImport<>& halo) { halo.abandonForward<double>(); },
+                               [](const NodeAwareImport<>& halo) { halo.abandonReverse<double>(); });
 }
 
 TEST(NodeAwareImportMisuse, AModeThatDoesNotExistOnOneRankLeavesNobodyWaiting) {
