@@ -78,6 +78,8 @@ def main():
     runs = runs_of(path) if options.file else []
     if any(run["commit"] != common.commit() for run in runs):
         parser.error(f"{path} is of another commit: {runs[0]['commit']}")
+    if any(run["samples"] != options.samples for run in runs):
+        parser.error(f"{path} has {runs[0]['samples']} samples of each case, not {options.samples}")
     done = {(run["ranks"], run["arguments"]) for run in runs}
     for case, arguments in cases(options):
         if (case["ranks"], " ".join(arguments)) in done:
