@@ -117,6 +117,7 @@ class ProductBench {
   void addOurs(const std::string& name, Overlap overlap) {
     ExchangeOptions options;
     options.overlap = overlap;
+    options.tuning = Tuning::exhaustive;  // decided before the first sample
     options.columns = static_cast<int>(x_->getNumVectors());
     const auto matrix = rcp(new NodeAwareCrsMatrix<>(*matrix_, options));
     bytes_ = matrix->leastProductBytes(options.columns);

@@ -16,15 +16,19 @@ class Report(ProgramTest):
         "komvos_version": str, "problem": str, "rows": int, "entries": int, "symmetric": bool,
         "ranks": int, "nodes": int,
         "ranks_per_node": list, "topology_source": str, "partition": str, "route": str, "pairing": str, "on_node": str,
+        "tuning": str,
         "solver": str, "preconditioner": str, "tolerance": float, "max_iterations": int, "iterations": int, "restarts": int,
         "true_residual": float, "belos_residual": float, "belos_converged": bool, "converged": bool,
         "relative_error": SECONDS, "read_seconds": float, "setup_seconds": float, "solve_seconds": float, "halos": list,
     }
     HALO = {"name": str, "used": bool, "route": str, "pairing": str, "neighbours_max": int, "standard": TRAFFIC,
             "chosen": TRAFFIC, "standard_seconds": SECONDS, "chosen_seconds": SECONDS, "setup_seconds": float, "on_node": str,
-            "candidates": list}
+            "uses": int, "settled_at_use": (int, type(None)), "tuning_seconds": float, "trials": list, "candidates": list}
     CANDIDATE = {"route": str, "on_node": str, "modelled_seconds": SECONDS, "measured_seconds": SECONDS,
                  "traffic": TRAFFIC, "not_chosen_because": str}
+
+    TRIAL = {"route": str, "on_node": str, "columns_at_least": int, "first_use": int, "last_use": int, "seconds": float,
+             "seconds_in_use": float, "outcome": str}
 
     def check(self, value, schema, where):
         if not isinstance(schema, dict):
@@ -37,7 +41,7 @@ class Report(ProgramTest):
     def test_the_json_report_has_these_keys(self):
         for route in ("standard", "three-step", "auto"):
             report = self.solve(4, "--problem", "elasticity3d", "--n", 8, "--ranks-per-node", 2, "--route", route,
-                                "--partition", "strided")
+                                "--partition", "strided", "--tuning", "exhaustive")
             self.check(report, self.SCHEMA, "report")
             self.assertEqual((report["route"], report["nodes"], report["ranks"]), (route, 2, 4))
             self.assertEqual([halo["name"] for halo in report["halos"] if halo["used"]], ["A"])
@@ -51,6 +55,16 @@ class Report(ProgramTest):
                 self.assertIn("standard", measured)
             else:  # by messages and by shared memory
                 self.assertEqual((halo["route"], measured), (route, {route}))
+
+    def test_trials_of_online_tuning_have_these_keys(self):
+        report = self.solve(4, "--problem", "random", "--n", 20000, "--ranks-per-node", 2, "--prec", "none",
+                            "--solver", "gmres", "--tolerance", 1e-14)
+        self.check(report, self.SCHEMA, "report")
+        halo = report["halos"][0]
+        self.check(halo, self.HALO, "halo")
+        self.assertEqual([one["not_chosen_because"] for one in halo["candidates"]].count(""), 1)
+        for trial in halo["trials"]:
+            self.check(trial, self.TRIAL, "trial")
 
     def check_candidates(self, halo):
         for one in halo["candidates"]:

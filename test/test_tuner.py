@@ -9,6 +9,9 @@ import sys
 from support.program_test import ProgramTest, main, run
 
 
+EXHAUSTIVE = ("--tuning", "exhaustive")
+
+
 class Tuner(ProgramTest):
     PROBLEM = ("--problem", "random", "--n", 1200)  # everybody needs values of everybody
 
@@ -29,7 +32,7 @@ class Tuner(ProgramTest):
 
     def test_messages_and_shared_memory_on_the_node_are_obeyed(self):
         for on_node in ("messages", "shared-memory", "auto"):
-            report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--on-node", on_node)
+            report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--on-node", on_node, *EXHAUSTIVE)
             halo = report["halos"][0]
             self.assertEqual(report["on_node"], on_node)
             self.assertIn(halo["on_node"], ("messages", "shared-memory") if on_node == "auto" else (on_node,))
@@ -37,19 +40,34 @@ class Tuner(ProgramTest):
             self.assertEqual(measured, {"messages", "shared-memory"} if on_node == "auto" else {on_node})
         report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, environment={"KOMVOS_ON_NODE": "shared-memory"})
         self.assertEqual(report["on_node"], "shared-memory")
-        report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--on-node", "auto",
+        report = self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--on-node", "auto", *EXHAUSTIVE,
                             environment={"KOMVOS_ON_NODE": "messages"})
         measured = {one["on_node"] for one in report["halos"][0]["candidates"] if one["measured_seconds"] is not None}
         self.assertEqual(measured, {"messages", "shared-memory"}, "the option goes first, auto too")
 
+    def test_routes_are_tried_in_the_iterations_and_the_numbers_stay_the_same(self):
+        solves = {tuning: self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--tuning", tuning, "--tolerance", 1e-12)
+                  for tuning in ("online", "off", "exhaustive")}
+        for tuning, report in solves.items():
+            self.assertEqual(report["tuning"], tuning)
+            self.assertEqual(report["iterations"], solves["off"]["iterations"])
+            self.assertEqual(report["true_residual"], solves["off"]["true_residual"], "the same bits")
+        self.assertEqual(self.solve(4, *self.PROBLEM, "--ranks-per-node", 2)["tuning"], "online", "the default")
+        online, off = solves["online"]["halos"][0], solves["off"]["halos"][0]
+        self.assertGreaterEqual(online["uses"], solves["online"]["iterations"])
+        self.assertEqual((off["route"], off["trials"], off["uses"]), ("standard", [], 0))
+        for one in online["trials"]:
+            self.assertLess(one["first_use"], one["last_use"])
+            self.assertGreater(one["seconds"], 0)
+
     def test_a_machine_gives_every_candidate_a_modelled_time(self):
-        halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--machine", "blue-waters")["halos"][0]
+        halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--machine", "blue-waters", *EXHAUSTIVE)["halos"][0]
         least = min(one["modelled_seconds"] for one in halo["candidates"])
         for one in halo["candidates"]:
             if one["not_chosen_because"].startswith("the model says"):
                 self.assertGreater(one["modelled_seconds"], 4 * least)
                 self.assertIsNone(one["measured_seconds"])
-        halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3)["halos"][0]
+        halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, *EXHAUSTIVE)["halos"][0]
         self.assertEqual({one["modelled_seconds"] for one in halo["candidates"]}, {None})
 
     def test_a_saved_decision_is_taken_and_nothing_is_measured(self):
@@ -82,7 +100,7 @@ class Tuner(ProgramTest):
             report = self.solve(4, *on_pairs, *options, environment=environment)
             self.assertEqual(report["halos"][0]["route"], route, (options, environment))
         for option in (("--route", "auto"), ("--pairing", "by-volume"), ("--on-node", "auto")):
-            halo = self.solve(4, *on_pairs, "--tuning-cache", file, *option)["halos"][0]
+            halo = self.solve(4, *on_pairs, "--tuning-cache", file, *option, *EXHAUSTIVE)["halos"][0]
             self.assertTrue(any(one["measured_seconds"] is not None for one in halo["candidates"]), option)
 
     def test_decisions_are_taken_for_every_halo_that_is_exchanged(self):
@@ -101,7 +119,7 @@ class Tuner(ProgramTest):
         self.assertIn("A: the standard route, by messages on nodes, as asked for.", result.out)
         result = run(4, "solve", *self.PROBLEM, "--ranks-per-node", 2, "--tuning-cache", file)
         self.assertIn("A: the standard route, by messages on nodes, as in the tuning cache.", result.out)
-        result = run(4, "solve", *on_pairs)
+        result = run(4, "solve", *on_pairs, *EXHAUSTIVE)
         self.assertRegex(result.out, r"A: (the standard route, by messages on nodes, no other of \d+ variants that "
                                      r"were measured is clearly faster\.|[a-z-]+ sends \d+ instead of \d+ messages).* One "
                                      r"exchange took \d+ us")

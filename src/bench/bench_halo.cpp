@@ -61,6 +61,7 @@ std::vector<std::pair<std::string, RCP<const Matrix>>> operators(const BenchHalo
 ExchangeOptions exchangeOptions(const BenchHaloOptions& options, MPI_Comm comm) {
   const Placement placement = placementOf(comm, options.ranksPerNode, options.ranksPerSocket);
   ExchangeOptions exchange;
+  exchange.tuning = Tuning::exhaustive;
   exchange.reuseDecisions = false;  // what measuring costs is part of the report
   exchange.topology = placement.nodes;
   exchange.sockets = placement.sockets;

@@ -48,6 +48,14 @@ std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
   if (solve.route != "auto") {
     return "as asked for";
   }
+  if (solve.tuning == "off") {
+    return "as tuning is off";
+  }
+  if (r.online) {
+    return r.trials.empty()
+               ? "no other variant was worth trying"
+               : format("no other of %ld variants that were tried is faster", static_cast<long>(r.trials.size()));
+  }
   const auto measured = std::count_if(r.candidates.begin(), r.candidates.end(),
                                       [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
   return measured == 0
@@ -115,6 +123,8 @@ std::string toText(const SolveReport& r) {
   for (const HaloEntry& halo : r.halos) {
     if (halo.used && halo.report.chosenSeconds > 0) {
       text += "variants considered for " + halo.name + ", * chosen:\n" + describe(halo.report);
+    } else if (halo.used && !halo.report.trials.empty()) {
+      text += "routes planned for " + halo.name + ", * in use at the end:\n" + describe(halo.report);
     }
     text += halo.used ? gain(halo, r) + "\n" : "";
   }

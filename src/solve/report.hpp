@@ -27,7 +27,8 @@ struct SolveReport {
   bool topologyGiven = false;
   std::string partition;
   std::string route, pairing, intraNode;  ///< as asked for
-  bool fromTuningCache = false;           ///< a tuning cache decided instead
+  std::string tuning;
+  bool fromTuningCache = false;  ///< a tuning cache decided instead
   std::string solver, preconditioner;
   int iterations = 0;
   int maxIterations = 0;

@@ -22,6 +22,21 @@ nlohmann::ordered_json candidatesToJson(const HaloReport& report) {
   return json;
 }
 
+nlohmann::ordered_json trialsToJson(const HaloReport& report) {
+  auto json = nlohmann::ordered_json::array();
+  for (const HaloTrial& one : report.trials) {
+    json.push_back({{"route", toString(one.route)},
+                    {"on_node", toString(one.intraNode)},
+                    {"columns_at_least", one.columns},
+                    {"first_use", one.firstUse},
+                    {"last_use", one.lastUse},
+                    {"seconds", one.seconds},
+                    {"seconds_in_use", one.secondsInUse},
+                    {"outcome", one.outcome}});
+  }
+  return json;
+}
+
 nlohmann::ordered_json haloToJson(const HaloEntry& halo) {
   const HaloReport& r = halo.report;
   return {{"name", halo.name},
@@ -35,6 +50,10 @@ nlohmann::ordered_json haloToJson(const HaloEntry& halo) {
           {"chosen_seconds", secondsOrNull(r.chosenSeconds)},
           {"setup_seconds", r.setupSeconds},
           {"on_node", toString(r.intraNode)},
+          {"uses", r.uses},
+          {"settled_at_use", r.settledAt > 0 ? nlohmann::ordered_json(r.settledAt) : nullptr},
+          {"tuning_seconds", r.tuningSeconds},
+          {"trials", trialsToJson(r)},
           {"candidates", candidatesToJson(r)}};
 }
 
@@ -54,6 +73,7 @@ std::string toJson(const SolveReport& r) {
                               {"route", r.route},
                               {"pairing", r.pairing},
                               {"on_node", r.intraNode},
+                              {"tuning", r.tuning},
                               {"solver", r.solver},
                               {"preconditioner", r.preconditioner},
                               {"tolerance", r.tolerance},

@@ -26,6 +26,9 @@ ExchangeOptions fromCommandLine(const SolveOptions& options, MPI_Comm comm, cons
     if (!options.intraNode.empty()) {
       exchange.intraNode = parseIntraNode(options.intraNode);
     }
+    if (!options.tuning.empty()) {
+      exchange.tuning = parseTuning(options.tuning);
+    }
   } catch (const Error& thrown) {
     error = thrown.what();
   }
@@ -52,6 +55,7 @@ void record(const Placement& placement, const Impl::ResolvedOptions& resolved, S
   report.fromTuningCache = resolved.tuningCache != nullptr;
   report.route = toString(resolved.route);
   report.pairing = report.fromTuningCache ? "as in the tuning cache" : toString(resolved.pairing);
+  report.tuning = report.fromTuningCache ? "as in the tuning cache" : toString(resolved.tuning);
   report.intraNode = report.fromTuningCache ? "as in the tuning cache" : toString(resolved.intraNode);
 }
 

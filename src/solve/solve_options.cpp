@@ -47,8 +47,13 @@ void addExchangeOptions(CLI::App& solve, SolveOptions& options) {
   solve.add_option("--on-node", options.intraNode, "what carries values between ranks of a node (default auto)")
       ->check(CLI::IsMember({"messages", "shared-memory", "auto"}));
   solve
+      .add_option("--tuning", options.tuning,
+                  "when routes are compared: online, in the iterations; exhaustive, before them; off (default online)")
+      ->check(CLI::IsMember({"online", "exhaustive", "off"}));
+  solve
       .add_option("--machine", options.machine,
-                  "measure no routes that cannot win on this machine: blue-waters, or a file of `komvos calibrate`")
+                  "try first what promises most on this machine, and nothing that cannot win: blue-waters, or a file "
+                  "of `komvos calibrate`")
       ->type_name("NAME|FILE");
   solve
       .add_option("--save-tuning-cache", options.saveTuningCacheFile,
@@ -56,7 +61,7 @@ void addExchangeOptions(CLI::App& solve, SolveOptions& options) {
       ->type_name("FILE");
   solve
       .add_option("--tuning-cache", options.tuningCacheFile,
-                  "follow the decisions in this file, measure nothing; ignored beside --route, --pairing or --on-node")
+                  "follow the decisions in this file, tune nothing; ignored beside --route, --pairing or --on-node")
       ->type_name("FILE");
 }
 

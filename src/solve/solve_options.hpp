@@ -19,6 +19,7 @@ struct SolveOptions : ProblemOptions {
   std::string route;
   std::string pairing;
   std::string intraNode;
+  std::string tuning;
   std::string machine;
   std::string tuningCacheFile;
   std::string saveTuningCacheFile;

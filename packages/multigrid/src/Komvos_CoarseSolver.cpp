@@ -230,9 +230,8 @@ void CoarseSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos
   try {
     state.makeRoomFor(columns);
   } catch (...) {  // the others wait for right-hand sides and for the solution
-    auto& exchange = state.gather->exchange<DefaultScalar>();
-    exchange.abandonForward();
-    exchange.abandonReverse();
+    state.gather->abandonForward<DefaultScalar>();
+    state.gather->abandonReverse<DefaultScalar>();
     throw;
   }
   try {
@@ -241,7 +240,7 @@ void CoarseSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos
     state.factors.solve(x.data(), static_cast<int>(x.stride(1)), static_cast<int>(columns));
     state.solution->putScalar(0.0);
   } catch (...) {  // the others wait for the solution
-    state.gather->exchange<DefaultScalar>().abandonReverse();
+    state.gather->abandonReverse<DefaultScalar>();
     throw;
   }
   state.gather->doExport(*state.onRoot, *state.solution, Tpetra::ADD_ASSIGN);

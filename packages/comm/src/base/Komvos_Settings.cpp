@@ -29,6 +29,7 @@ Settings readSettings() {
       {"KOMVOS_PAIRING", &settings.pairing},
       {"KOMVOS_ON_NODE", &settings.intraNode},
       {"KOMVOS_OVERLAP", &settings.overlap},
+      {"KOMVOS_TUNING", &settings.tuning},
       {"KOMVOS_MACHINE", &settings.machine},
       {"KOMVOS_TUNING_CACHE", &settings.tuningCache},
       {"KOMVOS_RANKS_PER_NODE", &settings.ranksPerNode}};
@@ -50,8 +51,8 @@ Settings readSettings() {
     } else {
       throw BadInput(
           "environment variable " + name +
-          " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_OVERLAP, KOMVOS_TUNING_CACHE, "
-          "KOMVOS_MACHINE, KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI, KOMVOS_STAGED are");
+          " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_OVERLAP, KOMVOS_TUNING, "
+          "KOMVOS_TUNING_CACHE, KOMVOS_MACHINE, KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI, KOMVOS_STAGED are");
     }
   }
   return settings;

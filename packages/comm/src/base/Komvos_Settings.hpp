@@ -13,6 +13,7 @@ namespace Komvos {
 /// - KOMVOS_PAIRING: by-volume, least-loaded or majority
 /// - KOMVOS_ON_NODE: messages, shared-memory or auto
 /// - KOMVOS_OVERLAP: none, interior, by-node or auto
+/// - KOMVOS_TUNING: online, exhaustive or off
 /// - KOMVOS_TUNING_CACHE: a file of TuningCache
 /// - KOMVOS_MACHINE: as machineByNameOrFile reads it
 /// - KOMVOS_RANKS_PER_NODE: a topology as in NodeTopology::parse, instead of the detected one
@@ -27,6 +28,7 @@ struct Settings {
   std::optional<std::string> pairing;
   std::optional<std::string> intraNode;
   std::optional<std::string> overlap;
+  std::optional<std::string> tuning;
   std::optional<std::string> tuningCache;
   std::optional<std::string> machine;
   std::optional<std::string> ranksPerNode;

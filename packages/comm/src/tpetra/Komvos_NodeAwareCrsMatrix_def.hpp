@@ -155,10 +155,10 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandon(const crs_matrix_t
   const halo_type* const first = plain ? importer.get() : exporter.get();
   const halo_type* const second = plain ? exporter.get() : importer.get();
   if (remaining.forward && first != nullptr) {
-    first->template exchange<Scalar>().abandonForward();
+    first->template abandonForward<Scalar>();
   }
   if (remaining.reverse && second != nullptr) {
-    second->template exchange<Scalar>().abandonReverse();
+    second->template abandonReverse<Scalar>();
   }
   if (remaining.sum) {
     Impl::haveAllRanks(*A.getComm(), false);

@@ -90,7 +90,7 @@ class NodeAwareImport : public Teuchos::Describable {
   /// there.
   /// \throws PlanMismatch if a vector does not fit its map, BadInput for an unknown mode. Whatever is thrown on one
   /// rank, those that would have got values from it throw PlanMismatch; also where it abandoned the exchange, see
-  /// exchange()
+  /// abandonForward()
   template <class Scalar>
   void doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                 Tpetra::CombineMode mode) const;
@@ -107,8 +107,9 @@ class NodeAwareImport : public Teuchos::Describable {
   Teuchos::RCP<const map_type> getOwnedMap() const;
   Teuchos::RCP<const map_type> getOverlappingMap() const;
 
-  /// The route, messages and values of this halo, over all ranks.
+  /// The route, messages and values of this halo, over all ranks. Where it is tuned online, as things are now.
   const HaloReport& report() const;
+  /// Of the route that imports take; while it is tuned online, but for trials.
   const ExchangePlan& plan() const;
 
   /// The route and its messages in one line.
@@ -123,11 +124,35 @@ class NodeAwareImport : public Teuchos::Describable {
   /// the exchange fills the rest of the overlapping map, index i at ghost i - numSame(), except for the permuted
   /// entries, which are on this rank in another place: ghost permuteTo(k) is owned permuteFrom(k).
   ///
-  /// A rank that cannot take part in a doImport, because its own code threw before, calls
-  /// exchange<Scalar>().abandonForward() in its place, for a doExport abandonReverse(): nobody waits, and ranks that
-  /// would have got its values throw PlanMismatch.
-  /// \return the one exchange for this scalar type, made when it is first asked for
-  /// \note Collective when it is first asked for.
+  /// An operator that counts its uses for the tuner, as doImport does, brackets each forward exchange with
+  /// startForward() and finishForward(): the exchange may be another one each time.
+  /// \note Collective.
+  template <class Scalar>
+  exchange_type<Scalar>& startForward() const;
+  /// The exchange is over. \param seconds that the user waited for what it is part of, \param exposed of these, in the
+  /// exchange itself; both count only where wantsTimes()
+  void finishForward(double seconds, double exposed, int columns) const;
+  /// The same without a time, after an exception.
+  void finishForward() const;
+  bool wantsTimes() const;
+  /// Whether the next or present use is a sample of the tuner, so that an operator should try nothing of its own in it.
+  bool isSampling() const;
+
+  /// For exchanges in the reverse direction: always along the same route, so that sums do not depend on what was
+  /// measured. \note Collective the first time.
+  template <class Scalar>
+  exchange_type<Scalar>& reverseExchange() const;
+
+  /// In the place of a doImport, or of a doExport, by a rank that cannot take part because its own code threw before:
+  /// nobody waits, and ranks that would have got its values throw PlanMismatch. After startForward() it ends that use.
+  template <class Scalar>
+  void abandonForward() const;
+  template <class Scalar>
+  void abandonReverse() const;
+
+  /// The exchange that forward exchanges take but for trials, made when it is first asked for. What runs on it is
+  /// neither timed nor counted.
+  /// \note Collective.
   template <class Scalar>
   exchange_type<Scalar>& exchange() const;
   int numSame() const;

@@ -10,11 +10,13 @@
 #include <Tpetra_Import.hpp>
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <typeindex>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "Komvos_DeviceList.hpp"
@@ -23,10 +25,12 @@
 #include "Komvos_GatherKernels.hpp"
 #include "Komvos_HaloDescription.hpp"
 #include "Komvos_HaloPlanner.hpp"
+#include "Komvos_HaloTuner.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ShapeError.hpp"
 #include "Komvos_TransferLists.hpp"
+#include "Komvos_UseOfHalo.hpp"
 
 // How this works. The constructor reads who sends which entries to whom out of the Tpetra transfer (TransferLists),
 // with the unique side as "owned" whether it is an Import or an Export. Tpetra numbers entries locally on each side; so
@@ -40,7 +44,9 @@
 // one row.
 //
 // A rank that throws, for whatever reason, abandons the exchange first, so that no other rank waits.
-// Exchanges are made for each scalar type when it is first used.
+//
+// The tuner (HaloTuner) says which variant a forward exchange takes. Exchanges are made for each variant and scalar
+// type when they are first used, and dropped when their variant has lost.
 
 namespace Komvos {
 
@@ -131,7 +137,8 @@ struct NodeAwareImport<LO, GO, Node>::State {
     std::shared_ptr<void> exchange;
     std::function<std::size_t()> memoryBytes;
   };
-  std::unordered_map<std::type_index, AnyExchange> exchanges;  // by scalar type
+  std::map<std::pair<std::type_index, std::size_t>, AnyExchange> exchanges;  // by scalar type and variant
+  long generation = 0;  // of the tuner, when exchanges were looked through last
 
   State(const Tpetra::Details::Transfer<LO, GO, Node>& transfer, bool isImport, const ExchangeOptions& options)
       : ownedMap(isImport ? transfer.getSourceMap() : transfer.getTargetMap()),
@@ -169,12 +176,22 @@ struct NodeAwareImport<LO, GO, Node>::State {
 
   /// Plan, lists, and what exchanges hold; not what MPI holds for them.
   std::size_t memoryBytes() const {
-    std::size_t bytes = halo.plan->memoryBytes() + permutation.memoryBytes();
-    for (const auto& [type, one] : exchanges) {
-      bytes += one.exchange ? one.memoryBytes() - halo.plan->memoryBytes() : 0;
+    std::size_t bytes = permutation.memoryBytes() + (halo.tuner ? halo.tuner->memoryBytes() : halo.plan->memoryBytes());
+    for (const auto& [key, one] : exchanges) {
+      bytes += one.memoryBytes();
     }
     return bytes;
   }
+  /// The variant that forward exchanges take but for trials.
+  Impl::HaloVariant incumbent() const {
+    return halo.tuner ? halo.tuner->incumbent() : Impl::HaloVariant{0, halo.plan, halo.intraNode};
+  }
+  Impl::HaloVariant startForward() { return halo.tuner ? halo.tuner->forward() : incumbent(); }
+  Impl::HaloVariant startReverse() { return halo.tuner ? halo.tuner->reverse() : incumbent(); }
+  template <class Scalar>
+  exchange_type<Scalar>& exchangeAlong(const Impl::HaloVariant& variant);
+  void dropUnused();
+
   int numOverlapping() const { return numSame + halo.plan->numTarget; }
   /// The rows of an overlapping vector that the exchange moves.
   template <class View>
@@ -183,7 +200,7 @@ struct NodeAwareImport<LO, GO, Node>::State {
   }
 
   template <class Scalar>
-  void transfer(Impl::Direction direction, exchange_type<Scalar>& exchange, const multivector_type<Scalar>& source,
+  void transfer(const NodeAwareImport& halo, Impl::Direction direction, const multivector_type<Scalar>& source,
                 multivector_type<Scalar>& target, Tpetra::CombineMode mode) const;
   template <class Value, class Source, class Target>
   void run(Impl::Direction direction, Exchange<Value, device_type>& exchange, const Source& x, const Target& y,
@@ -209,17 +226,78 @@ NodeAwareImport<LO, GO, Node>::NodeAwareImport(NodeAwareImport&&) noexcept = def
 template <class LO, class GO, class Node>
 NodeAwareImport<LO, GO, Node>& NodeAwareImport<LO, GO, Node>::operator=(NodeAwareImport&&) noexcept = default;
 
+/// Exchanges along variants that lost.
+template <class LO, class GO, class Node>
+void NodeAwareImport<LO, GO, Node>::State::dropUnused() {
+  if (!halo.tuner || halo.tuner->generation() == generation) {
+    return;
+  }
+  generation = halo.tuner->generation();
+  for (auto one = exchanges.begin(); one != exchanges.end();) {
+    one = halo.tuner->isInUse(one->first.second) ? std::next(one) : exchanges.erase(one);
+  }
+}
+
+/// \note Collective where the exchange is made.
+template <class LO, class GO, class Node>
+template <class Scalar>
+auto NodeAwareImport<LO, GO, Node>::State::exchangeAlong(const Impl::HaloVariant& variant) -> exchange_type<Scalar>& {
+  dropUnused();
+  AnyExchange& found = exchanges[{typeid(Scalar), variant.number}];
+  if (!found.exchange) {
+    const auto made = std::make_shared<exchange_type<Scalar>>(userComm, variant.plan, halo.columns, variant.intraNode,
+                                                              halo.mpiIsGpuAware, halo.forceStaging);
+    const std::size_t ofPlan = variant.plan->memoryBytes();
+    found = {made, [exchange = made.get(), ofPlan] { return exchange->memoryBytes() - ofPlan; }};
+  }
+  return *static_cast<exchange_type<Scalar>*>(found.exchange.get());
+}
+
 template <class LO, class GO, class Node>
 template <class Scalar>
 auto NodeAwareImport<LO, GO, Node>::exchange() const -> exchange_type<Scalar>& {
-  typename State::AnyExchange& found = state_->exchanges[typeid(Scalar)];
-  if (!found.exchange) {
-    const PlannedHalo& halo = state_->halo;
-    const auto made = std::make_shared<exchange_type<Scalar>>(state_->userComm, halo.plan, halo.columns, halo.intraNode,
-                                                              halo.mpiIsGpuAware, halo.forceStaging);
-    found = {made, [exchange = made.get()] { return exchange->memoryBytes(); }};
+  return state_->template exchangeAlong<Scalar>(state_->incumbent());
+}
+template <class LO, class GO, class Node>
+template <class Scalar>
+auto NodeAwareImport<LO, GO, Node>::startForward() const -> exchange_type<Scalar>& {
+  return state_->template exchangeAlong<Scalar>(state_->startForward());
+}
+template <class LO, class GO, class Node>
+template <class Scalar>
+auto NodeAwareImport<LO, GO, Node>::reverseExchange() const -> exchange_type<Scalar>& {
+  return state_->template exchangeAlong<Scalar>(state_->startReverse());
+}
+template <class LO, class GO, class Node>
+void NodeAwareImport<LO, GO, Node>::finishForward(double seconds, double exposed, int columns) const {
+  if (state_->halo.tuner) {
+    state_->halo.tuner->record({seconds, exposed, columns});
   }
-  return *static_cast<exchange_type<Scalar>*>(found.exchange.get());
+}
+template <class LO, class GO, class Node>
+void NodeAwareImport<LO, GO, Node>::finishForward() const {
+  if (state_->halo.tuner) {
+    state_->halo.tuner->abandon();
+  }
+}
+template <class LO, class GO, class Node>
+bool NodeAwareImport<LO, GO, Node>::wantsTimes() const {
+  return state_->halo.tuner && state_->halo.tuner->wantsTimes();
+}
+template <class LO, class GO, class Node>
+bool NodeAwareImport<LO, GO, Node>::isSampling() const {
+  return state_->halo.tuner && state_->halo.tuner->isSampling();
+}
+template <class LO, class GO, class Node>
+template <class Scalar>
+void NodeAwareImport<LO, GO, Node>::abandonForward() const {
+  startForward<Scalar>().abandonForward();
+  finishForward();
+}
+template <class LO, class GO, class Node>
+template <class Scalar>
+void NodeAwareImport<LO, GO, Node>::abandonReverse() const {
+  reverseExchange<Scalar>().abandonReverse();
 }
 
 namespace Impl {
@@ -260,11 +338,6 @@ inline const char* callerOf(Direction direction) {
   return direction == Direction::forward ? "NodeAwareImport::doImport" : "NodeAwareImport::doExport";
 }
 
-template <class ExchangeType>
-void abandonDirection(ExchangeType& exchange, Direction direction) {
-  direction == Direction::forward ? exchange.abandonForward() : exchange.abandonReverse();
-}
-
 /// \throws PlanMismatch if a vector does not fit
 template <class Source, class Target>
 void requireShapes(const ExchangePlan& plan, Direction direction, const Source& source, const Target& target,
@@ -286,22 +359,29 @@ void requireShapes(const ExchangePlan& plan, Direction direction, const Source& 
 
 template <class LO, class GO, class Node>
 template <class Scalar>
-void NodeAwareImport<LO, GO, Node>::State::transfer(Impl::Direction direction, exchange_type<Scalar>& exchange,
+void NodeAwareImport<LO, GO, Node>::State::transfer(const NodeAwareImport& import, Impl::Direction direction,
                                                     const multivector_type<Scalar>& source,
                                                     multivector_type<Scalar>& target, Tpetra::CombineMode mode) const {
-  bool othersWait = mode != Tpetra::ZERO;
+  const bool forward = direction == Impl::Direction::forward;
+  const bool communicates = mode != Tpetra::ZERO;
+  bool othersWait = communicates;
+  Impl::UseOfHalo use(import, forward && communicates, othersWait);
   try {
     const Impl::ModeRules rules = Impl::rulesOf(mode, Impl::callerOf(direction));
     Impl::ContiguousColumns<multivector_type<Scalar>> from(source);
     Impl::ContiguousColumns<multivector_type<Scalar>> to(target);
     const auto x = from.read();
     const auto y = to.readWrite();
-    Impl::requireShapes(exchange.plan(), direction, x, y, numOverlapping());
+    Impl::requireShapes(*halo.plan, direction, x, y, numOverlapping());
+    exchange_type<Scalar>& exchange = !forward       ? import.template reverseExchange<Scalar>()
+                                      : communicates ? import.template startForward<Scalar>()
+                                                     : import.template exchange<Scalar>();
     run(direction, exchange, x, y, rules, othersWait);
+    use.succeeded(static_cast<int>(x.extent(1)));
     to.finish(target);
   } catch (...) {
     if (othersWait) {
-      Impl::abandonDirection(exchange, direction);
+      forward ? import.template abandonForward<Scalar>() : import.template abandonReverse<Scalar>();
     }
     throw;
   }
@@ -380,7 +460,7 @@ template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                                              Tpetra::CombineMode mode) const {
   const Tpetra::Details::ProfilingRegion region("Komvos::NodeAwareImport::doImport");
-  state_->transfer(Impl::Direction::forward, exchange<Scalar>(), source, target, mode);
+  state_->transfer(*this, Impl::Direction::forward, source, target, mode);
 }
 
 template <class LO, class GO, class Node>
@@ -388,7 +468,7 @@ template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                                              Tpetra::CombineMode mode) const {
   const Tpetra::Details::ProfilingRegion region("Komvos::NodeAwareImport::doExport");
-  state_->transfer(Impl::Direction::reverse, exchange<Scalar>(), source, target, mode);
+  state_->transfer(*this, Impl::Direction::reverse, source, target, mode);
 }
 
 template <class LO, class GO, class Node>
@@ -401,11 +481,14 @@ auto NodeAwareImport<LO, GO, Node>::getOverlappingMap() const -> Teuchos::RCP<co
 }
 template <class LO, class GO, class Node>
 const HaloReport& NodeAwareImport<LO, GO, Node>::report() const {
+  if (state_->halo.tuner) {
+    state_->halo.tuner->update(state_->halo.report);
+  }
   return state_->halo.report;
 }
 template <class LO, class GO, class Node>
 const ExchangePlan& NodeAwareImport<LO, GO, Node>::plan() const {
-  return *state_->halo.plan;
+  return *state_->incumbent().plan;
 }
 template <class LO, class GO, class Node>
 std::string NodeAwareImport<LO, GO, Node>::description() const {
@@ -442,14 +525,20 @@ auto NodeAwareImport<LO, GO, Node>::permuteFrom() const -> index_view {
 #define KOMVOS_NODEAWAREIMPORT_INSTANT(LO, GO, NODE) template class NodeAwareImport<LO, GO, NODE>;
 
 /// Compiles its functions for vectors of SCALAR.
-#define KOMVOS_NODEAWAREIMPORT_SCALAR_INSTANT(SCALAR, LO, GO, NODE)                                                \
-  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>& NodeAwareImport<LO, GO, NODE>::exchange<SCALAR>() \
-      const;                                                                                                       \
-  template void NodeAwareImport<LO, GO, NODE>::doImport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,          \
-                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                \
-                                                        Tpetra::CombineMode) const;                                \
-  template void NodeAwareImport<LO, GO, NODE>::doExport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,          \
-                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                \
+#define KOMVOS_NODEAWAREIMPORT_SCALAR_INSTANT(SCALAR, LO, GO, NODE)                                                    \
+  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>& NodeAwareImport<LO, GO, NODE>::exchange<SCALAR>()     \
+      const;                                                                                                           \
+  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>& NodeAwareImport<LO, GO, NODE>::startForward<SCALAR>() \
+      const;                                                                                                           \
+  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>&                                                       \
+  NodeAwareImport<LO, GO, NODE>::reverseExchange<SCALAR>() const;                                                      \
+  template void NodeAwareImport<LO, GO, NODE>::abandonForward<SCALAR>() const;                                         \
+  template void NodeAwareImport<LO, GO, NODE>::abandonReverse<SCALAR>() const;                                         \
+  template void NodeAwareImport<LO, GO, NODE>::doImport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,              \
+                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                    \
+                                                        Tpetra::CombineMode) const;                                    \
+  template void NodeAwareImport<LO, GO, NODE>::doExport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,              \
+                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                    \
                                                         Tpetra::CombineMode) const;
 
 }  // namespace Komvos

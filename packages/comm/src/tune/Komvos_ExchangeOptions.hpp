@@ -9,6 +9,7 @@
 #include "Komvos_Overlap.hpp"
 #include "Komvos_Pairing.hpp"
 #include "Komvos_RouteChoice.hpp"
+#include "Komvos_Tuning.hpp"
 
 namespace Komvos {
 
@@ -22,7 +23,7 @@ class TuningCache;
 /// Each field by itself: the option given here, else the environment variable (Komvos_Settings.hpp), else the default.
 /// `automatic` is a value like any other: given here, it wins over the environment.
 ///
-/// A tuning cache says how a halo is exchanged, without measuring. So it is consulted only where nobody else says it:
+/// A tuning cache says how a halo is exchanged, without tuning. So it is consulted only where nobody else says it:
 /// - `tuningCache`, if `route`, `pairing` and `intraNode` are empty; it wins over the environment.
 /// - the file in KOMVOS_TUNING_CACHE, if `tuningCache` is empty as well, KOMVOS_PAIRING is not set, and KOMVOS_ROUTE
 ///   and KOMVOS_ON_NODE are not set or "auto".
@@ -36,17 +37,20 @@ struct ExchangeOptions {
   std::optional<Pairing> pairing;      ///< KOMVOS_PAIRING; default: byVolume
   std::optional<IntraNode> intraNode;  ///< KOMVOS_ON_NODE; default: automatic
   std::optional<Overlap> overlap;      ///< of matrices. KOMVOS_OVERLAP; default: automatic
+  std::optional<Tuning> tuning;        ///< of what is automatic here. KOMVOS_TUNING; default: online
   /// Vectors of up to so many columns find room in shared memory; wider ones go by messages.
   int columns = 1;
   std::shared_ptr<const NodeTopology> topology;  ///< KOMVOS_RANKS_PER_NODE; default: what MPI says
   std::shared_ptr<const NodeTopology> sockets;   ///< default: where processes are bound, if the nodes are detected too
-  /// Rejects routes that cannot win before they are measured. KOMVOS_MACHINE; default: none, all are measured.
+  /// Says which routes promise most; with Tuning::exhaustive it rejects those that cannot win before they are measured.
+  /// KOMVOS_MACHINE; default: none.
   std::shared_ptr<const MachineModel> machine;
   std::shared_ptr<const TuningCache> tuningCache;  ///< KOMVOS_TUNING_CACHE; default: none
-  /// Whether a halo that was measured before on this communicator, with the same options, is decided as then: one of
-  /// the same pattern, as in a hierarchy that is set up again on the same graph.
+  /// Whether a halo that was tuned before on this communicator, with the same options, begins with what was decided
+  /// then: one of the same pattern, as in a hierarchy that is set up again on the same graph.
   bool reuseDecisions = true;
-  /// Receives the decision that is made here; may be given on some ranks only.
+  /// Receives the decision that is made here, and again whenever online tuning changes it; may be given on some ranks
+  /// only.
   std::shared_ptr<TuningCache> record;
 };
 

@@ -1,76 +1,23 @@
 #include "Komvos_HaloPlanner.hpp"
 
 #include <memory>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "Komvos_CandidateChoice.hpp"
 #include "Komvos_CandidateTimer.hpp"
 #include "Komvos_Error.hpp"
-#include "Komvos_Hash.hpp"
+#include "Komvos_HaloTuner.hpp"
+#include "Komvos_Precedent.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_RouteCandidates.hpp"
+#include "Komvos_RouteForecast.hpp"
 #include "Komvos_TuningCache.hpp"
 
 namespace Komvos {
 
 namespace {
-
-/// What was measured on a communicator, the same on all its ranks: by a hash of pattern and options.
-struct EarlierDecisions {
-  std::unordered_map<std::uint64_t, TuningDecision> byHalo;
-};
-
-/// How a halo was decided before, in a tuning cache or earlier on this communicator, and where to keep how it is now.
-class Precedent {
- public:
-  /// Takes a decision over into the options, as if it had been given there. \note Collective on `comm`.
-  Precedent(MPI_Comm comm, const Pattern& pattern, Impl::ResolvedOptions& options)
-      : remembers_(options.reuseDecisions && !options.tuningCache && options.leavesOpen()) {
-    if (options.tuningCache || options.someRankRecords || remembers_) {
-      key_ = makeHaloKey(comm, pattern, *options.topology.nodes);
-    }
-    if (options.tuningCache) {
-      follow(options.tuningCache->find(key_), options);
-    } else if (remembers_) {
-      earlier_ =
-          &Impl::PrivateComm::of(comm)->attached<EarlierDecisions>([] { return std::make_shared<EarlierDecisions>(); });
-      hash_ = Impl::mix(key_.pattern, options.fingerprint());
-      const auto found = earlier_->byHalo.find(hash_);
-      if (found != earlier_->byHalo.end()) {
-        reused_ = true;
-        follow(found->second, options);
-      }
-    }
-  }
-
-  bool reused() const { return reused_; }
-
-  /// \param cache may be null
-  void keep(const TuningDecision& decision, TuningCache* cache) {
-    if (cache != nullptr) {
-      cache->add(key_, decision);
-    }
-    if (remembers_) {
-      earlier_->byHalo[hash_] = decision;
-    }
-  }
-
- private:
-  static void follow(const TuningDecision& decision, Impl::ResolvedOptions& options) {
-    options.route = decision.route;
-    options.pairing = decision.pairing;
-    options.intraNode = decision.intraNode;
-  }
-
-  bool remembers_;
-  bool reused_ = false;
-  HaloKey key_;
-  std::uint64_t hash_ = 0;
-  EarlierDecisions* earlier_ = nullptr;
-};
 
 /// \param candidates the first is the standard route by messages; their reports are moved from
 HaloReport reportOf(std::vector<Impl::Candidate>& candidates, std::size_t chosen, Pairing pairing) {
@@ -90,18 +37,49 @@ HaloReport reportOf(std::vector<Impl::Candidate>& candidates, std::size_t chosen
   return report;
 }
 
+/// Where nothing is measured before the first use: the standard route, and shared memory on the nodes where it can be
+/// had, which is seldom slower.
+void takeFirstGuess(Impl::ResolvedOptions& options) {
+  if (options.route == RouteChoice::automatic) {
+    options.route = RouteChoice::standard;
+  }
+  if (options.intraNode == IntraNode::automatic) {
+    options.intraNode = Impl::canShareMemory(options) ? IntraNode::sharedMemory : IntraNode::messages;
+  }
+}
+
+/// \param candidates the same route may be there twice, by messages first
+std::vector<Impl::Candidate> onePerRoute(const std::vector<Impl::Candidate>& candidates) {
+  std::vector<Impl::Candidate> planned;
+  for (const Impl::Candidate& one : candidates) {
+    if (one.report.intraNode == IntraNode::messages) {
+      planned.push_back(one);
+    }
+  }
+  return planned;
+}
+
 }  // namespace
 
 PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& options) {
   const double start = MPI_Wtime();
   const std::shared_ptr<Impl::PrivateComm> ours = Impl::PrivateComm::of(comm);
   Impl::ResolvedOptions resolved = Impl::resolveOptions(*ours, options);
+  resolved.startedAt = start;
   pattern.normalize();
-  Precedent precedent(comm, pattern, resolved);
+  const Impl::ResolvedOptions asked = resolved;
+  const bool tunesLater = asked.leavesOpen() && !asked.tuningCache && asked.tuning == Tuning::online;
+  const bool reverseIsOpen = asked.route == RouteChoice::automatic;
+  Impl::Precedent precedent(comm, pattern, resolved, options.record);
+  if (resolved.leavesOpen() && asked.tuning != Tuning::exhaustive) {
+    takeFirstGuess(resolved);
+  }
 
+  const bool measures = resolved.leavesOpen();
   const Impl::CandidateTimer timer(comm, pattern.numOwned, pattern.numTarget, resolved.mpiIsGpuAware,
                                    resolved.forceStaging);
-  std::vector<Impl::Candidate> candidates = Impl::planCandidates(comm, std::move(pattern), resolved);
+  std::vector<Impl::Candidate> candidates = Impl::planCandidates(comm, pattern, resolved);
+  const Impl::HaloCounts counts = candidates.front().counts;
   const std::size_t chosen = Impl::chooseCandidate(candidates, resolved, timer);
 
   PlannedHalo halo;
@@ -110,12 +88,26 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
   halo.columns = resolved.columns;
   halo.mpiIsGpuAware = resolved.mpiIsGpuAware;
   halo.forceStaging = resolved.forceStaging;
-  precedent.keep({candidates[chosen].report.route, resolved.pairing, halo.intraNode}, options.record.get());
+  const TuningDecision decision{candidates[chosen].report.route, resolved.pairing, halo.intraNode};
+  precedent.keep(decision, precedent.lost());
+  const RouteChoice reverse = reverseIsOpen ? Impl::reverseRoute(counts, *resolved.topology.nodes) : decision.route;
+  std::vector<Impl::Candidate> planned = onePerRoute(candidates);
   halo.report = reportOf(candidates, chosen, resolved.pairing);
+  halo.report.reverseRoute = toString(reverse);
   halo.report.decisionReused = precedent.reused();
-  halo.report.setupSeconds = MPI_Wtime() - start;
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &halo.report.setupSeconds, 1, MPI_DOUBLE, MPI_MAX, ours->get()),
-           "MPI_Allreduce");
+  halo.report.setupSeconds = candidates.back().secondsOfAll;
+  if (measures) {
+    halo.report.setupSeconds = MPI_Wtime() - start;
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &halo.report.setupSeconds, 1, MPI_DOUBLE, MPI_MAX, ours->get()),
+             "MPI_Allreduce");
+  }
+  if (tunesLater || reverse != decision.route) {
+    halo.tuner = std::make_shared<Impl::HaloTuner>(comm, std::move(pattern), asked, std::move(planned), decision,
+                                                   reverse, std::move(precedent));
+  }
+  if (tunesLater) {
+    halo.tuner->tuneOnline(counts, halo.report.setupSeconds);
+  }
   return halo;
 }
 

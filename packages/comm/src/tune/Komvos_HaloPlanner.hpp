@@ -13,6 +13,10 @@
 
 namespace Komvos {
 
+namespace Impl {
+class HaloTuner;
+}
+
 /// All that an Exchange needs, and how it was chosen.
 struct PlannedHalo {
   std::shared_ptr<const ExchangePlan> plan;
@@ -21,15 +25,16 @@ struct PlannedHalo {
   bool mpiIsGpuAware = false;  ///< agreed among the ranks
   bool forceStaging = false;   ///< for tests, agreed among the ranks
   HaloReport report;
+  /// Null where nothing is left to decide: all exchanges go along `plan`.
+  std::shared_ptr<Impl::HaloTuner> tuner;
 };
 
 /// Plans a halo. What the options leave open is decided as earlier, where there is a tuning cache or such a halo was
-/// measured before (ExchangeOptions::reuseDecisions). Else it is measured: the machine model rejects candidates that
-/// cannot win, the others are timed on this halo, in turn, and the standard route by messages is kept unless another
-/// candidate is clearly faster.
-/// \param pattern need not be normalized
-/// \note Collective on `comm`.
-/// \throws BadInput on all ranks if a pattern, topology, option or tuning cache on one of them cannot be used.
+/// tuned before (ExchangeOptions::reuseDecisions). Else it depends on ExchangeOptions::tuning. Online: the plan is that
+/// of the standard route, and others are tried while the halo is used. Exhaustive: the machine model rejects candidates
+/// that cannot win, the others are timed on this halo, in turn, and the standard route by messages is kept unless
+/// another candidate is clearly faster. \param pattern need not be normalized \note Collective on `comm`. \throws
+/// BadInput on all ranks if a pattern, topology, option or tuning cache on one of them cannot be used.
 PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& options);
 
 }  // namespace Komvos

@@ -12,6 +12,30 @@ std::string microseconds(double seconds) {
   return seconds > 0 ? text : "-";
 }
 
+/// What online tuning tried, a line each.
+std::string trials(const HaloReport& report) {
+  std::string text;
+  char line[256];
+  for (const HaloTrial& one : report.trials) {
+    std::snprintf(line, sizeof line, "  uses %ld to %ld, %s: %s, %s takes %s us, in use %s us: %s\n", one.firstUse,
+                  one.lastUse,
+                  one.columns == 1   ? "1 column"
+                  : one.columns == 2 ? "2 or 3 columns"
+                                     : "4 columns or more",
+                  toString(one.route).c_str(), toString(one.intraNode).c_str(), microseconds(one.seconds).c_str(),
+                  microseconds(one.secondsInUse).c_str(), one.outcome.c_str());
+    text += line;
+  }
+  if (report.online) {
+    std::snprintf(
+        line, sizeof line, "  %ld uses, %s; tuning took %s us more than without\n", report.uses,
+        report.settledAt > 0 ? ("settled after use " + std::to_string(report.settledAt)).c_str() : "not settled yet",
+        report.tuningSeconds > 0 ? microseconds(report.tuningSeconds).c_str() : "0");
+    text += line;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string describe(const HaloReport& report) {
@@ -30,8 +54,9 @@ std::string describe(const HaloReport& report) {
     text += line;
   }
   if (report.decisionReused) {
-    text += "  decided when a halo of the same pattern was measured before\n";
+    text += "  decided when a halo of the same pattern was tuned before\n";
   }
+  text += trials(report);
   return text;
 }
 

@@ -29,19 +29,39 @@ struct HaloCandidate {
   std::string rejectionReason;  ///< empty for the one that was chosen
 };
 
-/// The choice for one halo, the same on all ranks.
+/// How another variant did while the halo was used, against the one in use then.
+struct HaloTrial {
+  RouteChoice route;
+  IntraNode intraNode = IntraNode::messages;
+  int columns = 1;    ///< decided together: 1; 2 and 3; 4 and more. This is the least
+  long firstUse = 0;  ///< counted from 1
+  long lastUse = 0;
+  double seconds = 0;       ///< median of the maximum over ranks, of all that the user waited for
+  double secondsInUse = 0;  ///< of the variant in use
+  std::string outcome;      ///< "faster": in use from then on
+};
+
+/// The choice for one halo, the same on all ranks. Where it is tuned online, as things are at the moment.
 struct HaloReport {
-  std::string route;                          ///< chosen
+  std::string route;                          ///< in use
   Pairing pairing = Pairing::byVolume;        ///< of the chosen route
-  IntraNode intraNode = IntraNode::messages;  ///< chosen; a node that has no shared memory uses messages all the same
+  IntraNode intraNode = IntraNode::messages;  ///< in use; a node that has no shared memory uses messages all the same
   Traffic standard;                           ///< of the standard route
-  Traffic chosen;                             ///< of the chosen route
+  Traffic chosen;                             ///< of the route in use
+  std::string reverseRoute;                   ///< of exchanges in the reverse direction
   double setupSeconds = 0;                    ///< of planHalo, maximum over ranks; measuring included
   /// Median seconds of one exchange of one column of double, maximum over ranks; 0 where nothing was measured. The
   /// first is that of the standard route by messages.
   double standardSeconds = 0;
   double chosenSeconds = 0;
-  bool decisionReused = false;  ///< measured when a halo of the same pattern was planned before
+  bool decisionReused = false;  ///< taken over from a halo of the same pattern that was tuned before
+
+  // Of online tuning:
+  bool online = false;
+  std::vector<HaloTrial> trials;
+  long uses = 0;             ///< imports and products so far
+  long settledAt = 0;        ///< the use after which nothing was left to try; 0 if there still is
+  double tuningSeconds = 0;  ///< planning, and what slower variants took longer; maximum over ranks
   std::vector<HaloCandidate> candidates;
 };
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <unordered_map>
 
-#if defined(__SANITIZE_ADDRESS__) || !defined(__GLIBC__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
 #define KOMVOS_TEST_COUNTS_MALLOC 0
 #else
 #define KOMVOS_TEST_COUNTS_MALLOC 1
@@ -317,7 +317,7 @@ KOMVOS_CALL(Ibarrier, collectives, (MPI_Comm c, MPI_Request* r), (c, r))
 KOMVOS_CALL(Bcast, collectives, (void* d, int n, MPI_Datatype t, int o, MPI_Comm c), (d, n, t, o, c))
 KOMVOS_CALL(Allreduce, collectives, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c),
             (a, b, n, t, o, c))
-KOMVOS_CALL(Iallreduce, collectives,
+KOMVOS_CALL(Iallreduce, reductionsStarted,
             (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, MPI_Comm c, MPI_Request* r),
             (a, b, n, t, o, c, r))
 KOMVOS_CALL(Reduce, collectives, (const void* a, void* b, int n, MPI_Datatype t, MPI_Op o, int p, MPI_Comm c),

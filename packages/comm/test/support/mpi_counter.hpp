@@ -28,10 +28,11 @@ struct Counts {
   long receivesPosted = 0;        ///< persistent ones that were started, and others
   long requestsCreated = 0;       ///< non-blocking calls and *_init calls
   long requestsFreed = 0;
-  long communicators = 0;  ///< calls that make or free one
-  long datatypes = 0;      ///< calls that make or free one
-  long collectives = 0;    ///< whose data do not grow with the number of ranks
-  long gathers = 0;        ///< collectives with data of or for each rank
+  long communicators = 0;      ///< calls that make or free one
+  long datatypes = 0;          ///< calls that make or free one
+  long collectives = 0;        ///< whose data do not grow with the number of ranks
+  long reductionsStarted = 0;  ///< without waiting: MPI_Iallreduce
+  long gathers = 0;            ///< collectives with data of or for each rank
   long probes = 0;
   long allocations = 0;  ///< malloc and its relatives, outside of MPI calls
   long allocatedBytes = 0;

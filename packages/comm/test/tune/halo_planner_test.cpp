@@ -40,6 +40,7 @@ TEST(HaloPlanner, ReportsTheTrafficOfBothRoutes) {
     ExchangeOptions options;
     options.topology = std::make_shared<const NodeTopology>(where.topology);
     options.intraNode = Komvos::IntraNode::messages;
+    options.tuning = Komvos::Tuning::exhaustive;
     for (const RouteChoice& choice : {RouteChoice::standard, RouteChoice::threeStep, RouteChoice::automatic}) {
       options.route = choice;
       const auto halo = Komvos::planHalo(MPI_COMM_WORLD, what.patterns[rank], options);

@@ -47,6 +47,7 @@ using Komvos::IntraNode;
 using Komvos::Pairing;
 using Komvos::PlannedHalo;
 using Komvos::RouteChoice;
+using Komvos::Tuning;
 using Komvos::TuningCache;
 using Komvos::TuningDecision;
 
@@ -101,12 +102,13 @@ std::shared_ptr<const NodeTopology> share(const NodeTopology& topology) {
   return std::make_shared<const NodeTopology>(topology);
 }
 
-/// Everything open, on nodes of two ranks with a socket each.
+/// Everything open, to be measured at once, on nodes of two ranks with a socket each.
 ExchangeOptions onPairs() {
   ExchangeOptions options;
   options.topology = share(NodeTopology::uniform(worldSize(), 2));
   options.sockets = share(NodeTopology::uniform(worldSize(), 1));
   options.reuseDecisions = false;
+  options.tuning = Tuning::exhaustive;
   return options;
 }
 
@@ -178,8 +180,9 @@ TEST(Tuner, ChoosesOneCandidateAndSaysWhyNotTheOthers) {
   }
 }
 
-TEST(Tuner, IsTheDefaultAndTriesEveryRouteThatMayHelp) {
+TEST(Tuner, TriesEveryRouteThatMayHelp) {
   const Variable nodes("KOMVOS_RANKS_PER_NODE", "2");
+  const Variable tuning("KOMVOS_TUNING", "exhaustive");
   const HaloReport report = planDense({}).report;
   chosenOf(report);
   const auto considers = [&](const RouteChoice& route, IntraNode onNode) {
@@ -316,6 +319,7 @@ TEST(Tuner, NeverMeasuresOrTakesWhatTheModelCallsHopeless) {
   ExchangeOptions options;
   options.topology = share(NodeTopology::uniform(worldSize(), ranksPerNode));
   options.intraNode = IntraNode::messages;
+  options.tuning = Tuning::exhaustive;
   Komvos::MachineModel machine = Komvos::blueWaters();
   for (Komvos::OnNodeModel::Parameters& onNode : machine.onNode.parameters) {
     onNode.rate /= 10;  // whatever takes hops on the node is slow
@@ -347,6 +351,7 @@ TEST(Tuner, JudgesSharedMemoryByWhatCrossesTheNetwork) {
   const std::vector<Pattern> patterns = partnersHalo(ranksPerNode);
   ExchangeOptions options;
   options.topology = share(NodeTopology::uniform(worldSize(), ranksPerNode));
+  options.tuning = Tuning::exhaustive;
   Komvos::MachineModel slow = Komvos::blueWaters();
   Komvos::MachineModel free = slow;
   for (int p = 0; p < Komvos::numProtocols; ++p) {

@@ -19,12 +19,24 @@ class OverlapChoice {
 
   /// \param fixed the kind to use, or automatic \param first what the first product takes if it is automatic
   explicit OverlapChoice(Overlap fixed = Overlap::none, Overlap first = Overlap::byNode)
-      : overlap_(fixed == Overlap::automatic ? first : fixed), decided_(fixed != Overlap::automatic) {}
+      : fixed_(fixed), first_(first) {
+    reset();
+  }
+
+  /// Begins anew, unless a kind was fixed.
+  void reset() {
+    overlap_ = fixed_ == Overlap::automatic ? first_ : fixed_;
+    decided_ = fixed_ != Overlap::automatic;
+    products_ = 0;
+  }
 
   /// Whether products are still to be timed.
   bool decided() const { return decided_; }
   /// For the next product, or for all.
   Overlap overlap() const { return overlap_; }
+
+  /// For a product that is not to be timed here: what was decided, or the first.
+  Overlap usual() const { return decided_ ? overlap_ : first_; }
 
   /// A product with overlap() took so long.
   void record(double seconds);
@@ -33,8 +45,9 @@ class OverlapChoice {
   static constexpr Overlap kinds[] = {Overlap::none, Overlap::interior, Overlap::byNode};
   static constexpr double clearGain = 0.95;  // of the time of one pass
 
-  Overlap overlap_;
-  bool decided_;
+  Overlap fixed_, first_;
+  Overlap overlap_ = Overlap::none;
+  bool decided_ = false;
   int products_ = 0;
   double least_[3] = {};
 };

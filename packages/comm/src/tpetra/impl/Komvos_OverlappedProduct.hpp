@@ -12,13 +12,16 @@
 #include "Komvos_DeviceRows.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
+#include "Komvos_HaloUse.hpp"
 #include "Komvos_HostRows.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_OverlapChoice.hpp"
+#include "Komvos_UseOfHalo.hpp"
 
 // How this works. apply() starts the exchange, multiplies the stages of rows that Overlap allows while messages travel
-// (HostRows, DeviceRows), ends the exchange, and multiplies the rest. Where Overlap is automatic, the first products
-// are timed (OverlapChoice), for each class of widths by itself.
+// (HostRows, DeviceRows), ends the exchange, and multiplies the rest. Where Overlap is automatic, some products are
+// timed (OverlapChoice), for each class of widths by itself: those that are no samples of the tuner, which compares
+// variants of the exchange under one overlap, and anew when the tuner has changed the variant.
 //
 // One column of x is read in place, and its ghosts from an array of their own; owned values are copied beside them
 // where that pays (copyPays). Several columns are always copied, so that those of one entry are neighbours: a row finds
@@ -67,18 +70,19 @@ class OverlappedProduct {
   using Ghosts = typename exchange_type::Interleaved;
   using index_view = typename halo_type::index_view;
 
-  static int widthClass(int columns) { return columns == 1 ? 0 : columns < 4 ? 1 : 2; }
   static std::vector<RowClass> classifyGhosts(const halo_type* importer, int numGhosts);
   value_type* workSpace(int columns);
   void copyOwned(const const_view& x, value_type* copied, value_type* ghosts, bool copies) const;
   void multiplyDuringExchange(Overlap overlap, exchange_type& exchange, const Ghosts& ghosts, const value_type* values,
                               const ProductInput<value_type>& input, const RowResult<value_type>& result,
-                              bool& forward) const;
+                              UseOfHalo<halo_type>& use, bool& forward) const;
+  OverlapChoice& choiceFor(const exchange_type& exchange, int columns, bool isSample);
 
   const halo_type* importer_;
   int numSame_, numGhosts_;
   Rows rows_;
-  OverlapChoice choices_[3];  // by widthClass()
+  OverlapChoice choices_[numWidthClasses];
+  const void* chosenFor_ = nullptr;  // the exchange that choices_ are of
   const execution_space& space_ = defaultSpace<execution_space>();
   // Work space, kept between products: owned values if they are copied, then ghosts; columns interleaved.
   Kokkos::View<value_type*, memory_space> columnValues_;
@@ -91,8 +95,10 @@ OverlappedProduct<Matrix>::OverlappedProduct(const graph_type& graph, const halo
       numSame_(importer != nullptr ? importer->numSame() : numColumns),
       numGhosts_(numColumns - numSame_),
       rows_(graph, numSame_, classifyGhosts(importer, numGhosts_)) {
+  // On one node there is little to hide.
+  const bool hides = importer != nullptr && importer->report().standard.total.interNodeMessages > 0;
   for (OverlapChoice& choice : choices_) {
-    choice = OverlapChoice(importer != nullptr ? overlap : Overlap::none);
+    choice = OverlapChoice(importer != nullptr ? overlap : Overlap::none, hides ? Overlap::byNode : Overlap::none);
   }
 }
 
@@ -140,9 +146,6 @@ template <class Matrix>
 void OverlappedProduct<Matrix>::apply(const const_view& x, const value_type* values, const const_view& b, const view& y,
                                       value_type alpha, value_type beta, bool& forward) {
   const int columns = static_cast<int>(x.extent(1));
-  OverlapChoice& choice = choices_[widthClass(columns)];
-  const bool timed = !choice.decided();
-  const auto start = timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   const bool copies = columns > 1 || rows_.copiesOwned();
   value_type* const copied = workSpace(columns);
   value_type* const ghosts = copied + (copies ? static_cast<std::size_t>(numSame_) * columns : 0);
@@ -153,36 +156,59 @@ void OverlappedProduct<Matrix>::apply(const const_view& x, const value_type* val
     rows_.multiply(space_, Overlap::none, RowClass::offNode, values, input, result, [] {});
     return;
   }
-  exchange_type& exchange = importer_->template exchange<typename Matrix::scalar_type>();
+  UseOfHalo use(*importer_, true, forward);
+  exchange_type& exchange = importer_->template startForward<typename Matrix::scalar_type>();
+  const bool isSample = importer_->isSampling();
+  OverlapChoice& choice = choiceFor(exchange, columns, isSample);
+  const bool timed = !isSample && !choice.decided();
+  const auto start = timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   const Ghosts toFill{ghosts, static_cast<std::size_t>(numGhosts_), static_cast<std::size_t>(columns)};
   forward = false;  // begin(), finishOnNode() and end() let the others finish before they throw
-  exchange.begin(space_, x, toFill);
+  use.exposed([&] { exchange.begin(space_, x, toFill); });
   forward = true;
   copyOwned(x, copied, ghosts, copies);
-  multiplyDuringExchange(choice.overlap(), exchange, toFill, values, input, result, forward);
-  if (timed) {
+  multiplyDuringExchange(isSample ? choice.usual() : choice.overlap(), exchange, toFill, values, input, result, use,
+                         forward);
+  if (timed || use.isTimed()) {
     fence(space_, "Komvos::NodeAwareCrsMatrix: a timed product is complete");
+  }
+  if (timed) {
     choice.record(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
+  use.succeeded(columns);
+}
+
+/// What suits one exchange may not suit the next one; a sample of the tuner says nothing yet.
+template <class Matrix>
+OverlapChoice& OverlappedProduct<Matrix>::choiceFor(const exchange_type& exchange, int columns, bool isSample) {
+  if (!isSample && &exchange != chosenFor_) {
+    for (OverlapChoice& choice : choices_) {
+      choice.reset();
+    }
+    chosenFor_ = &exchange;
+  }
+  return choices_[widthClass(columns)];
 }
 
 template <class Matrix>
 void OverlappedProduct<Matrix>::multiplyDuringExchange(Overlap overlap, exchange_type& exchange, const Ghosts& ghosts,
                                                        const value_type* values, const ProductInput<value_type>& input,
-                                                       const RowResult<value_type>& result, bool& forward) const {
+                                                       const RowResult<value_type>& result, UseOfHalo<halo_type>& use,
+                                                       bool& forward) const {
   const auto multiply = [&](RowClass stage, const auto& between) {
     rows_.multiply(space_, overlap, stage, values, input, result, between);
   };
   const auto progress = [&exchange] { exchange.progress(); };
   multiply(RowClass::local, progress);
   forward = false;
-  const bool haveOnNode = overlap == Overlap::byNode && exchange.finishOnNode(space_, ghosts);
+  const bool haveOnNode =
+      overlap == Overlap::byNode && use.exposed([&] { return exchange.finishOnNode(space_, ghosts); });
   if (haveOnNode) {
     forward = true;
     multiply(RowClass::onNode, progress);
     forward = false;
   }
-  exchange.end(space_, ghosts);
+  use.exposed([&] { exchange.end(space_, ghosts); });
   if (!haveOnNode) {
     multiply(RowClass::onNode, progress);
   }

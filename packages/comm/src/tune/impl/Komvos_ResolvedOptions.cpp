@@ -84,16 +84,15 @@ Agreement agreementOn(const ResolvedOptions& options, const Files& files) {
   all.same("route", hashOf(toString(options.route)));
   all.same("pairing", static_cast<std::uint64_t>(options.pairing));
   all.same("intra-node communication", static_cast<std::uint64_t>(options.intraNode));
+  all.same("tuning", static_cast<std::uint64_t>(options.tuning));
   all.same("number of columns in shared memory", static_cast<std::uint64_t>(options.columns));
   all.same("GPU-awareness of MPI (KOMVOS_GPU_AWARE_MPI)", options.mpiIsGpuAware ? 1 : 0);
   all.same("staging of messages (KOMVOS_STAGED)", options.forceStaging ? 1 : 0);
   all.same("reuse of decisions", options.reuseDecisions ? 1 : 0);
   all.same("topology", topology.nodes ? topology.nodes->fingerprint() : 0);
   all.same("socket topology", topology.sockets ? topology.sockets->fingerprint() : 0);
-  all.same("machine model",
-           options.machine ? hashOf(machineToJson(*options.machine)) : 0);
-  all.same("tuning cache",
-           options.tuningCache ? hashOf(options.tuningCache->toText()) : 0);
+  all.same("machine model", options.machine ? hashOf(machineToJson(*options.machine)) : 0);
+  all.same("tuning cache", options.tuningCache ? hashOf(options.tuningCache->toText()) : 0);
   return all;
 }
 
@@ -139,6 +138,7 @@ Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, 
   resolved.pairing = options.pairing.value_or(settings.pairing ? parsePairing(*settings.pairing) : resolved.pairing);
   resolved.intraNode =
       options.intraNode.value_or(settings.intraNode ? parseIntraNode(*settings.intraNode) : resolved.intraNode);
+  resolved.tuning = options.tuning.value_or(settings.tuning ? parseTuning(*settings.tuning) : resolved.tuning);
   resolveOverlap(options.overlap);  // for its error only: no halo depends on it
   resolved.columns = std::max(1, options.columns);
   resolved.mpiIsGpuAware = gpuAwareMpi();
@@ -212,7 +212,7 @@ ResolvedOptions resolveOptions(PrivateComm& comm, const ExchangeOptions& options
 std::uint64_t ResolvedOptions::fingerprint() const {
   std::uint64_t hash = mix(hashOf(toString(route)), static_cast<std::uint64_t>(pairing));
   for (const std::uint64_t value :
-       {static_cast<std::uint64_t>(intraNode), static_cast<std::uint64_t>(columns),
+       {static_cast<std::uint64_t>(intraNode), static_cast<std::uint64_t>(tuning), static_cast<std::uint64_t>(columns),
         static_cast<std::uint64_t>(mpiIsGpuAware), static_cast<std::uint64_t>(forceStaging),
         topology.nodes->fingerprint(), topology.sockets ? topology.sockets->fingerprint() : 0,
         machine ? hashOf(machineToJson(*machine)) : 0}) {
@@ -228,6 +228,7 @@ ExchangeOptions ResolvedOptions::toOptions() const {
     options.pairing = pairing;
     options.intraNode = intraNode;
   }
+  options.tuning = tuning;
   options.columns = columns;
   options.reuseDecisions = reuseDecisions;
   options.topology = topology.nodes;

@@ -29,10 +29,12 @@ struct ResolvedOptions {
   RouteChoice route = RouteChoice::automatic;
   Pairing pairing = Pairing::byVolume;
   IntraNode intraNode = IntraNode::automatic;
+  Tuning tuning = Tuning::online;
   int columns = 1;
   bool mpiIsGpuAware = false;  ///< from the environment or Tpetra only, see gpuAwareMpi()
   bool forceStaging = false;   ///< from the environment only, see stagingForced()
   bool reuseDecisions = true;
+  double startedAt = 0;          ///< MPI_Wtime() when planHalo() began
   bool someRankRecords = false;  ///< has ExchangeOptions::record
   ResolvedTopology topology;
   std::shared_ptr<const MachineModel> machine;     ///< may be null

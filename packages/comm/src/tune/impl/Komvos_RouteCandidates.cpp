@@ -1,6 +1,7 @@
 #include "Komvos_RouteCandidates.hpp"
 
 #include <Tpetra_Details_DefaultTypes.hpp>
+#include <array>
 #include <utility>
 
 #include "Komvos_Error.hpp"
@@ -21,13 +22,34 @@ namespace {
 
 using DefaultDevice = Tpetra::Details::DefaultTypes::node_type::device_type;
 
-/// What it took to make a plan, the most on any rank. \note Collective on `comm`.
-void recordCost(MPI_Comm comm, double seconds, long messages, std::size_t bytes, HaloCandidate& report) {
-  double most[3] = {seconds, static_cast<double>(messages), static_cast<double>(bytes)};
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
+/// What it took to make a plan, the most on any rank, its traffic, and the counts of the halo, in one round.
+/// \param seconds of the plan, and since planHalo() began
+/// \note Collective on `comm`.
+void reduceCost(MPI_Comm comm, double seconds, double secondsOfAll, long messages, const ExchangePlan& plan,
+                const HaloCounts& mine, Candidate& candidate) {
+  std::array<double, 10> most{seconds,
+                              static_cast<double>(messages),
+                              static_cast<double>(plan.memoryBytes()),
+                              secondsOfAll,
+                              static_cast<double>(mine.ranksOffNode),
+                              static_cast<double>(mine.valuesOffNode),
+                              static_cast<double>(mine.nodes),
+                              static_cast<double>(mine.valuesOfNodes),
+                              static_cast<double>(mine.ranksOnNode),
+                              static_cast<double>(mine.valuesOnNode)};
+  MPI_Request request = MPI_REQUEST_NULL;
+  mpiCheck(
+      MPI_Iallreduce(MPI_IN_PLACE, most.data(), static_cast<int>(most.size()), MPI_DOUBLE, MPI_MAX, comm, &request),
+      "MPI_Iallreduce");
+  HaloCandidate& report = candidate.report;
+  report.traffic = reduceTraffic(comm, trafficOf(plan));
+  mpiCheck(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
   report.buildSeconds = most[0];
   report.buildMessages = static_cast<long>(most[1]);
   report.planBytes = static_cast<long>(most[2]);
+  candidate.secondsOfAll = most[3];
+  const auto count = [&most](int i) { return static_cast<long>(most[i]); };
+  candidate.counts = {count(4), count(5), count(6), count(7), count(8), count(9)};
 }
 
 bool sendsLess(const Traffic& combined, const Traffic& standard) {
@@ -92,7 +114,7 @@ class CandidatePlanner {
   std::vector<Candidate> take() { return std::move(candidates_); }
 
  private:
-  Candidate plan(const RouteChoice& choice);
+  Candidate plan(const RouteChoice& choice) { return planCandidate(*comm_, transport_, options_, patterns_, choice); }
 
   std::shared_ptr<PrivateComm> comm_;
   MpiSetupTransport transport_;
@@ -101,26 +123,31 @@ class CandidatePlanner {
   std::vector<Candidate> candidates_;
 };
 
-Candidate CandidatePlanner::plan(const RouteChoice& choice) {
-  const ResolvedTopology& topology = options_.topology;
-  const std::unique_ptr<Route> route = makeRoute(choice, *topology.nodes, options_.pairing, topology.sockets.get());
+}  // namespace
+
+Candidate planCandidate(const PrivateComm& comm, MpiSetupTransport& transport, const ResolvedOptions& options,
+                        const std::vector<Pattern>& patterns, const RouteChoice& choice) {
+  const ResolvedTopology& topology = options.topology;
+  const std::unique_ptr<Route> route = makeRoute(choice, *topology.nodes, options.pairing, topology.sockets.get());
   Candidate candidate;
   const double start = MPI_Wtime();
-  const long sentBefore = transport_.messagesSent();
-  candidate.plan = std::make_shared<const ExchangePlan>(
-      std::move(buildPlans(transport_, *topology.nodes, *route, patterns_).front()));
-  recordCost(comm_->get(), MPI_Wtime() - start, transport_.messagesSent() - sentBefore, candidate.plan->memoryBytes(),
-             candidate.report);
+  const long sentBefore = transport.messagesSent();
+  candidate.plan =
+      std::make_shared<const ExchangePlan>(std::move(buildPlans(transport, *topology.nodes, *route, patterns).front()));
+  const double end = MPI_Wtime();
+  reduceCost(comm.get(), end - start, end - options.startedAt, transport.messagesSent() - sentBefore, *candidate.plan,
+             countsOfRank(patterns.front(), *topology.nodes), candidate);
   candidate.report.route = choice;
-  candidate.report.traffic = reduceTraffic(comm_->get(), trafficOf(*candidate.plan));
-  if (options_.machine) {
-    candidate.modelled = modelledSeconds(comm_->get(), transport_, *options_.machine, *topology.nodes, *candidate.plan);
+  if (options.machine) {
+    candidate.modelled = modelledSeconds(comm.get(), transport, *options.machine, *topology.nodes, *candidate.plan);
     candidate.report.modelledSeconds = candidate.modelled.all;
   }
   return candidate;
 }
 
-}  // namespace
+bool canShareMemory(const ResolvedOptions& options) {
+  return Exchange<double, DefaultDevice>::canShareMemory(options.mpiIsGpuAware, options.forceStaging);
+}
 
 std::vector<RouteChoice> combiningRoutes(const NodeTopology& nodes, const NodeTopology* sockets) {
   std::vector<RouteChoice> routes;
@@ -143,8 +170,7 @@ std::vector<Candidate> planCandidates(MPI_Comm comm, Pattern pattern, const Reso
   } else if (options.route != RouteChoice::standard) {
     planner.addChosenRoute();
   }
-  if (options.intraNode != IntraNode::messages &&
-      Exchange<double, DefaultDevice>::canShareMemory(options.mpiIsGpuAware, options.forceStaging)) {
+  if (options.intraNode != IntraNode::messages && canShareMemory(options)) {
     planner.addSharedMemory();
   }
   return planner.take();

@@ -12,6 +12,8 @@
 #include "Komvos_ModelledSeconds.hpp"
 #include "Komvos_Pattern.hpp"
 #include "Komvos_ResolvedOptions.hpp"
+#include "Komvos_RouteForecast.hpp"
+#include "Komvos_SetupTransport.hpp"
 
 namespace Komvos::Impl {
 
@@ -23,9 +25,19 @@ std::vector<RouteChoice> combiningRoutes(const NodeTopology& nodes, const NodeTo
 struct Candidate {
   HaloCandidate report;
   std::shared_ptr<const ExchangePlan> plan;
+  HaloCounts counts;            ///< of the halo, the most on any rank
+  double secondsOfAll = 0;      ///< from the begin of planHalo() on, the most on any rank
   ModelledSeconds modelled;     ///< zero without a machine model
   std::vector<double> seconds;  ///< measured, one for each repeat, maximum over ranks
 };
+
+/// Plans one route, by messages. \param patterns of this rank, normalized
+/// \note Collective on the transport. \throws BadInput on all ranks
+Candidate planCandidate(const PrivateComm& comm, MpiSetupTransport& transport, const ResolvedOptions& options,
+                        const std::vector<Pattern>& patterns, const RouteChoice& choice);
+
+/// Whether vectors of the default device can go through shared memory at all.
+bool canShareMemory(const ResolvedOptions& options);
 
 /// Plans the candidates that the options allow; first the standard route by messages, as a reference in any case.
 /// \param pattern normalized

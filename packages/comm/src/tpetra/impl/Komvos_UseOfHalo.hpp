@@ -1,0 +1,66 @@
+/// \file Komvos_UseOfHalo.hpp
+/// Counts a use of a halo for its tuner, with its time, whatever is thrown.
+#pragma once
+
+#include <chrono>
+
+namespace Komvos::Impl {
+
+/// A forward exchange from startForward() on, and what it is part of. To be made before; the destructor ends the use,
+/// but for one that throws while other ranks still wait for it: whoever abandons the exchange ends it then. \tparam
+/// Halo NodeAwareImport
+template <class Halo>
+class UseOfHalo {
+ public:
+  /// \param counts whether there will be a startForward() at all \param othersWait whether other ranks wait for this
+  /// one
+  UseOfHalo(const Halo& halo, bool counts, const bool& othersWait)
+      : halo_(halo), othersWait_(othersWait), counts_(counts), timed_(counts && halo.wantsTimes()), start_(now()) {}
+  UseOfHalo(const UseOfHalo&) = delete;
+  UseOfHalo& operator=(const UseOfHalo&) = delete;
+  ~UseOfHalo() {
+    if (counts_ && !othersWait_ && columns_ > 0) {
+      halo_.finishForward(seconds_, exposed_ < 0 ? seconds_ : exposed_, columns_);
+    } else if (counts_ && !othersWait_) {
+      halo_.finishForward();
+    }
+  }
+
+  bool isTimed() const { return timed_; }
+  /// Calls `work`, whose time another variant might save. If it is never called, all the time counts.
+  template <class Work>
+  auto exposed(const Work& work) {
+    const Clock clock(*this);
+    return work();
+  }
+  /// All is done, by vectors of so many columns.
+  void succeeded(int columns) {
+    columns_ = columns;
+    seconds_ = timed_ ? std::chrono::duration<double>(now() - start_).count() : 0;
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Clock {
+    UseOfHalo& use;
+    Time begin;
+    explicit Clock(UseOfHalo& theUse) : use(theUse), begin(theUse.now()) {}
+    ~Clock() {
+      if (use.timed_) {
+        use.exposed_ = (use.exposed_ < 0 ? 0 : use.exposed_) + std::chrono::duration<double>(use.now() - begin).count();
+      }
+    }
+  };
+  Time now() const { return timed_ ? std::chrono::steady_clock::now() : Time(); }
+
+  const Halo& halo_;
+  const bool& othersWait_;
+  bool counts_;
+  bool timed_;
+  Time start_;
+  int columns_ = 0;
+  double seconds_ = 0, exposed_ = -1;
+};
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,325 @@
+#include "Komvos_OnlineChoice.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "Komvos_Statistics.hpp"
+
+// How this works. There are three stages, each with windows of its own:
+//
+//   watching      the incumbent only; its time, and what of it is spent in the exchange, say what there is to gain
+//   firstSamples  a challenger: one use that is not timed, for it allocates, and two that are, with one of the
+//   incumbent
+//                 between them. Who is far behind is given up, who is far ahead has won.
+//   comparing     challenger and incumbent in turn, medians of four each, of up to twelve if they are close
+//
+// chooseChallenger() ends each trial: it takes the variant with the best forecast that can still win and that pays. It
+// pays if planning costs at most a small share of all the time that the user has waited so far, or if what the forecast
+// promises pays it back within fewer uses than there have been: who has used a halo often is likely to use it as often
+// again. Where no variant pays yet, the incumbent is watched for a while, longer each time. Where none can
+// win, the halo is settled: from then on only the width of vectors is watched.
+//
+// Forecasts are rough: none is believed to gain less than exploration says, and a variant whose forecast is somewhat
+// worse than that of the incumbent is not ruled out, but waits longer.
+namespace Komvos::Impl {
+
+namespace {
+
+constexpr double farAhead = 0.75, farBehind = 1.5;            // of the incumbent's time
+constexpr double clearlyFaster = 0.88, clearlySlower = 1.12;  // between these, samples of more windows decide
+constexpr double faster = 0.96;                               // in the end; less may be noise
+constexpr std::size_t mostWindows = 3;                        // of a comparison
+constexpr double hopelessForecast = 1.5;                      // of the incumbent's
+constexpr double exploration = 0.15;              // of the exchange: what an unknown variant is believed to gain
+constexpr double worthwhile = 0.02;               // of the product: less is not worth a trial
+constexpr double shareOfWaiting = 0.01;           // what trials may cost in any case
+constexpr long fewestToVary = 32;                 // uses before a trial of what promises nothing
+constexpr double samplesOfTrial = 6;              // of a challenger
+constexpr double paysBackShare = 0.65;            // of what the uses to come are believed to gain
+constexpr double paysBackShareUnpromised = 0.15;  // the same where the forecast promises nothing
+constexpr long fewestUses = 18;                   // that any halo is believed to have, or to have again
+constexpr std::size_t longestWatch = 64, longestSettled = 1024;
+
+const double abandoned = HUGE_VAL;
+
+}  // namespace
+
+OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore,
+                           std::vector<bool> tried)
+    : forecasts_(std::move(forecasts)), elapsed_(secondsBefore) {
+  tried.resize(forecasts_.size(), false);
+  tried[start] = true;
+  for (OfClass& one : ofClass_) {
+    one.incumbent = start;
+    one.tried = tried;
+    one.settled = std::all_of(tried.begin(), tried.end(), [](bool was) { return was; });
+  }
+  watchLength_ = isSettled() ? longestWatch : 3;
+  watch(watchLength_, isSettled() ? 0 : 2);
+}
+
+std::size_t OnlineChoice::next() const {
+  if (position_ < order_.size()) {
+    return order_[position_];
+  }
+  // While the result travels: who promises much is believed.
+  const auto& seconds = [this](std::size_t variant) { return forecasts_[variant].seconds[class_]; };
+  return inTrial() && seconds(challenger_) < farAhead * seconds(incumbent()) ? challenger_ : incumbent();
+}
+
+void OnlineChoice::startWindow(std::vector<std::size_t> order, std::size_t firstTimed) {
+  order_ = std::move(order);
+  firstTimed_ = firstTimed;
+  position_ = 0;
+  seconds_.assign(order_.size() - firstTimed, abandoned);
+  exposed_ = seconds_;
+  leastClass_ = numWidthClasses;
+  mostClass_ = -1;
+}
+
+/// The last `timed` of `uses` are timed.
+void OnlineChoice::watch(std::size_t uses, std::size_t timed) {
+  stage_ = Stage::watching;
+  timed_.clear();
+  startWindow(std::vector<std::size_t>(uses, incumbent()), uses - timed);
+}
+
+void OnlineChoice::watchLonger() {
+  const bool settled = isSettled();
+  watchLength_ = std::min(2 * watchLength_, settled ? longestSettled : longestWatch);
+  watch(watchLength_, settled ? 0 : std::min<std::size_t>(4, watchLength_));
+}
+
+void OnlineChoice::challenge(std::size_t variant) {
+  stage_ = Stage::firstSamples;
+  challenger_ = variant;
+  repeats_ = 0;
+  trialBegan_ = uses_ + 1;
+  timed_.clear();
+  startWindow({variant, variant, incumbent(), variant}, 1);
+}
+
+void OnlineChoice::compare() {
+  stage_ = Stage::comparing;
+  const std::size_t c = challenger_, i = incumbent();
+  startWindow({i, c, c, i, i, c, c, i}, 0);
+}
+
+void OnlineChoice::withdraw() {
+  ofClass_[class_].tried[challenger_] = true;
+  chooseChallenger();
+}
+
+bool OnlineChoice::isInUse(std::size_t variant) const {
+  const bool isIncumbent = std::any_of(std::begin(ofClass_), std::end(ofClass_),
+                                       [&](const OfClass& one) { return one.incumbent == variant; });
+  return isIncumbent || (inTrial() && variant == challenger_);
+}
+
+void OnlineChoice::record(const HaloUse& use) {
+  if (position_ < order_.size()) {
+    if (position_ >= firstTimed_) {
+      seconds_[position_ - firstTimed_] = use.seconds;
+      exposed_[position_ - firstTimed_] = use.exposed;
+    }
+    leastClass_ = std::min(leastClass_, widthClass(use.columns));
+    mostClass_ = std::max(mostClass_, widthClass(use.columns));
+  }
+  elapsed_ += use.seconds;
+  abandon();
+}
+
+void OnlineChoice::abandon() {
+  ++position_;
+  ++uses_;
+}
+
+std::vector<double> OnlineChoice::window() const {
+  std::vector<double> numbers = seconds_;
+  numbers.insert(numbers.end(), exposed_.begin(), exposed_.end());
+  numbers.push_back(mostClass_);
+  numbers.push_back(-leastClass_);
+  numbers.push_back(elapsed_);
+  numbers.push_back(planning_);
+  return numbers;
+}
+
+/// Whether all ranks have finished all timed uses, with vectors of one width class.
+bool OnlineChoice::isWhole(const std::vector<double>& most) const {
+  const std::size_t timed = seconds_.size();
+  const bool finished =
+      std::none_of(most.begin(), most.begin() + 2 * timed, [](double one) { return one == abandoned; });
+  return finished && most[2 * timed] == -most[2 * timed + 1];
+}
+
+void OnlineChoice::decide(const std::vector<double>& most) {
+  const std::size_t timed = seconds_.size();
+  const double* const rest = most.data() + 2 * timed;
+  elapsedOfAll_ = rest[2];
+  const double planned = rest[3] - planningOfAll_;
+  planningOfAll_ = rest[3];
+  if (stage_ == Stage::firstSamples && forecasts_[challenger_].planSeconds > 0 && planned > 0) {
+    const double factor = planned / forecasts_[challenger_].planSeconds;  // what the others will cost, too
+    for (Forecast& one : forecasts_) {
+      one.planSeconds *= factor;
+    }
+    forecasts_[challenger_].planSeconds = 0;
+  }
+  if (!isWhole(most)) {
+    if (inTrial() && repeats_ == 2) {
+      watch(watchLength_, std::min<std::size_t>(2, watchLength_));
+    } else {
+      ++repeats_;
+      startWindow(std::move(order_), firstTimed_);
+    }
+    return;
+  }
+  repeats_ = 0;
+  const int seen = static_cast<int>(rest[0]);
+  if (seen != class_) {
+    if (ofClass_[seen].seconds == 0) {  // never seen: what was best so far is the best guess
+      ofClass_[seen].incumbent = incumbent();
+      std::fill(ofClass_[seen].tried.begin(), ofClass_[seen].tried.end(), false);
+      ofClass_[seen].tried[incumbent()] = true;
+      ofClass_[seen].settled = forecasts_.size() == 1;
+    }
+    class_ = seen;
+    watchLength_ = 3;
+    watch(watchLength_, isSettled() ? 0 : 2);
+    return;
+  }
+  for (std::size_t i = 0; i < timed; ++i) {
+    timed_.push_back({order_[firstTimed_ + i], most[i], most[timed + i]});
+  }
+  if (stage_ == Stage::firstSamples) {
+    judgeFirstSamples();
+  } else if (stage_ == Stage::comparing) {
+    judgeComparison();
+  } else if (isSettled()) {
+    watchLonger();
+  } else {
+    std::vector<double> seconds, exposed;
+    for (const Timed& one : timed_) {
+      seconds.push_back(one.seconds);
+      exposed.push_back(one.exposed);
+    }
+    ofClass_[class_].seconds = median(std::move(seconds));
+    ofClass_[class_].exposed = median(std::move(exposed));
+    chooseChallenger();
+  }
+}
+
+std::vector<double> OnlineChoice::samplesOf(std::size_t variant) const {
+  std::vector<double> seconds;
+  for (const Timed& one : timed_) {
+    if (one.variant == variant) {
+      seconds.push_back(one.seconds);
+    }
+  }
+  return seconds;
+}
+
+void OnlineChoice::judgeFirstSamples() {
+  const std::vector<double> samples = samplesOf(challenger_);
+  const double rival = std::min(ofClass_[class_].seconds, samplesOf(incumbent()).front());
+  const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
+  if (*most < farAhead * rival) {
+    endTrial(Trial::Outcome::faster);
+  } else if (*least > farBehind * ofClass_[class_].seconds) {
+    endTrial(Trial::Outcome::hopeless);
+  } else {
+    timed_.clear();
+    compare();
+  }
+}
+
+void OnlineChoice::judgeComparison() {
+  const double ratio = median(samplesOf(challenger_)) / median(samplesOf(incumbent()));
+  const bool isClose = ratio > clearlyFaster && ratio < clearlySlower;
+  if (isClose && timed_.size() < mostWindows * order_.size()) {
+    compare();  // once more, and judge all of them
+  } else {
+    endTrial(ratio < faster ? Trial::Outcome::faster : Trial::Outcome::slower);
+  }
+}
+
+void OnlineChoice::endTrial(Trial::Outcome outcome) {
+  OfClass& now = ofClass_[class_];
+  const std::vector<double> samples = samplesOf(challenger_), rivals = samplesOf(now.incumbent);
+  const double seconds = median(samples), rival = median(rivals);
+  trials_.push_back({challenger_, columnsOfClass(class_), trialBegan_, uses_, seconds, rival, outcome});
+  now.tried[challenger_] = true;
+  if (outcome == Trial::Outcome::faster) {
+    now.incumbent = challenger_;
+  } else {
+    lost_ += std::max(0.0, seconds - rival) * static_cast<double>(samples.size() + 1);
+  }
+  std::vector<double> exposed;
+  for (const Timed& one : timed_) {
+    if (one.variant == now.incumbent) {
+      exposed.push_back(one.exposed);
+    }
+  }
+  now.seconds = median(samplesOf(now.incumbent));
+  now.exposed = median(std::move(exposed));
+  chooseChallenger();
+}
+
+/// Of one exchange, as a share of what the incumbent's takes.
+double OnlineChoice::forecastRatio(std::size_t variant) const {
+  return forecasts_[variant].seconds[class_] / forecasts_[incumbent()].seconds[class_];
+}
+
+/// Of one use. \return 0 for a variant that cannot win
+double OnlineChoice::expectedGain(std::size_t variant) const {
+  const OfClass& now = ofClass_[class_];
+  const double ratio = forecastRatio(variant);
+  if (now.tried[variant] || ratio > hopelessForecast) {
+    return 0;
+  }
+  const double gain = now.exposed * std::max(exploration, 1 - ratio);
+  return gain < worthwhile * now.seconds ? 0 : gain;
+}
+
+bool OnlineChoice::isAffordable(std::size_t variant, double gain) const {
+  const double plan = forecasts_[variant].planSeconds;
+  const bool promises = forecastRatio(variant) < 1;
+  if (!promises && uses_ < fewestToVary) {
+    return false;
+  }
+  const double share = promises ? paysBackShare : paysBackShareUnpromised;
+  if (plan <= share * gain * static_cast<double>(std::max(fewestUses, uses_))) {
+    return true;
+  }
+  // Samples cost something, too: a challenger that does as much worse as it is believed to do better.
+  return cost() + plan + samplesOfTrial * gain <= shareOfWaiting * elapsedOfAll_;
+}
+
+void OnlineChoice::chooseChallenger() {
+  double bestForecast = HUGE_VAL;
+  std::size_t best = forecasts_.size();
+  bool somePromising = false;
+  for (std::size_t variant = 0; variant < forecasts_.size(); ++variant) {
+    const double gain = expectedGain(variant);
+    somePromising = somePromising || gain > 0;
+    const double forecast = forecasts_[variant].seconds[class_];
+    if (gain > 0 && forecast < bestForecast && isAffordable(variant, gain)) {
+      best = variant;
+      bestForecast = forecast;
+    }
+  }
+  if (best < forecasts_.size()) {
+    challenge(best);
+    return;
+  }
+  if (!somePromising) {
+    ofClass_[class_].settled = true;
+    settledAt_ = uses_;
+    watchLength_ = longestWatch / 2;
+  }
+  watchLonger();
+}
+
+}  // namespace Komvos::Impl

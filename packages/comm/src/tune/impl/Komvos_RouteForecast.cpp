@@ -1,0 +1,137 @@
+#include "Komvos_RouteForecast.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "Komvos_AxisFactors.hpp"
+#include "Komvos_Error.hpp"
+#include "Komvos_MachineModel.hpp"
+#include "Komvos_SplitRoute.hpp"
+
+namespace Komvos::Impl {
+
+namespace {
+
+constexpr double bytesPerValue = sizeof(double);
+
+/// Destinations of this rank.
+HaloCounts countHere(const Pattern& pattern, const NodeTopology& nodes) {
+  HaloCounts counts;
+  const int here = nodes.nodeOf(pattern.rank);
+  std::vector<std::pair<int, int>> valuesOfNodes;  // node, value
+  std::vector<int> nodesSeen;
+  int destination = -1, node = -1;
+  for (const Pattern::Send& send : pattern.sends) {  // by destination
+    const bool isNew = send.destination != destination;
+    if (isNew) {
+      destination = send.destination;
+      node = nodes.nodeOf(destination);
+    }
+    if (node == here) {
+      counts.ranksOnNode += isNew ? 1 : 0;
+      ++counts.valuesOnNode;
+    } else {
+      counts.ranksOffNode += isNew ? 1 : 0;
+      ++counts.valuesOffNode;
+      valuesOfNodes.emplace_back(node, send.local);
+      if (isNew) {
+        nodesSeen.push_back(node);
+      }
+    }
+  }
+  const auto countDifferent = [](auto& list) {
+    std::sort(list.begin(), list.end());
+    return static_cast<long>(std::unique(list.begin(), list.end()) - list.begin());
+  };
+  counts.nodes = countDifferent(nodesSeen);
+  counts.valuesOfNodes = countDifferent(valuesOfNodes);
+  return counts;
+}
+
+}  // namespace
+
+HaloCounts countsOfRank(const Pattern& pattern, const NodeTopology& nodes) {
+  try {
+    return countHere(pattern, nodes);
+  } catch (const Error&) {  // planning refuses the pattern, on all ranks
+    return {};
+  }
+}
+
+RouteForecast::RouteForecast(const HaloCounts& counts, const NodeTopology& nodes, const MachineModel* machine)
+    : counts_(counts),
+      numNodes_(nodes.numNodes()),
+      ranksPerNode_(std::max(1.0, static_cast<double>(nodes.numRanks()) / nodes.numNodes())) {
+  const AxisFactors grid = AxisFactors::fitting(nodes);
+  for (const int length : {grid.x, grid.y, grid.z}) {
+    axisMessages_ += length - 1;
+    axisHops_ += length > 1 ? 1 : 0;
+  }
+  if (machine != nullptr && machine->offNode) {
+    const OffNodeModel::Parameters& off = machine->offNode->of(Protocol::eager);
+    const OnNodeModel::Parameters& on = machine->onNode.of(Protocol::eager);
+    latency_ = off.latency;
+    secondsPerByte_ = std::isfinite(off.rate) ? 1 / off.rate : 0;
+    onNodeLatency_ = on.latency;
+    onNodeSecondsPerByte_ = std::isfinite(on.rate) ? 1 / on.rate : 0;
+  }
+}
+
+double RouteForecast::between(double messages, double values, int columns) const {
+  return messages * latency_ + values * columns * bytesPerValue * secondsPerByte_;
+}
+
+double RouteForecast::onNode(double messages, double values, int columns) const {
+  return messages * onNodeLatency_ + values * columns * bytesPerValue * onNodeSecondsPerByte_;
+}
+
+/// A route that combines gathers on the node, sends between nodes, and scatters on the node.
+double RouteForecast::of(const RouteChoice& route, IntraNode intraNode, int columns) const {
+  using Kind = RouteChoice::Kind;
+  const auto values = static_cast<double>(counts_.valuesOfNodes);  // of each rank, combined
+  // The ranks of a node have many of their nodes in common.
+  const double nodesOfNode = std::min(numNodes_ - 1, 2.0 * static_cast<double>(counts_.nodes));
+  const double gatherAndScatter = counts_.ranksOffNode > 0 ? onNode(2, 2 * values, columns) : 0;
+  double seconds = counts_.ranksOnNode > 0 ? onNode(1, static_cast<double>(counts_.valuesOnNode), columns) : 0;
+  switch (route.kind) {
+    case Kind::twoStep:
+      seconds += 0.5 * gatherAndScatter + between(static_cast<double>(counts_.nodes), values, columns);
+      break;
+    case Kind::threeStep:
+    case Kind::sockets: {
+      const double senders = std::max(1.0, std::min(ranksPerNode_, nodesOfNode));
+      seconds += gatherAndScatter * (route.kind == Kind::sockets ? 1.25 : 1.0) +
+                 between(std::ceil(nodesOfNode / ranksPerNode_), values * ranksPerNode_ / senders, columns);
+      break;
+    }
+    case Kind::split: {
+      const double valuesOfPair = values * ranksPerNode_ / std::max(1.0, nodesOfNode);
+      const double pieces =
+          std::clamp(valuesOfPair / route.splitValues.value_or(SplitRoute::defaultSplitValues), 1.0, ranksPerNode_);
+      const double senders = std::max(1.0, std::min(ranksPerNode_, nodesOfNode * pieces));
+      seconds += 1.1 * gatherAndScatter +
+                 between(std::ceil(nodesOfNode * pieces / ranksPerNode_), values * ranksPerNode_ / senders, columns);
+      break;
+    }
+    case Kind::axis:
+      seconds += gatherAndScatter + between(axisMessages_, values * axisHops_, columns);
+      break;
+    default:
+      seconds +=
+          between(static_cast<double>(counts_.ranksOffNode), static_cast<double>(counts_.valuesOffNode), columns);
+  }
+  const bool slowOnNode = intraNode == IntraNode::messages && counts_.ranksOnNode > 0;
+  return seconds + (slowOnNode ? onNode(0.5, 0, columns) : 0);
+}
+
+RouteChoice reverseRoute(const HaloCounts& counts, const NodeTopology& nodes) {
+  constexpr double clearlyFaster = 0.6;
+  const RouteForecast forecast(counts, nodes, nullptr);
+  const auto seconds = [&](const RouteChoice& route) { return forecast.of(route, IntraNode::sharedMemory, 1); };
+  return seconds(RouteChoice::threeStep) < clearlyFaster * seconds(RouteChoice::standard) ? RouteChoice::threeStep
+                                                                                          : RouteChoice::standard;
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,316 @@
+// Online tuning of real halos: every use moves the same values, whichever variant it takes.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <Tpetra_Import.hpp>
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_Exchange.hpp"
+#include "Komvos_ExchangePlan.hpp"
+#include "Komvos_HaloReport.hpp"
+#include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "Komvos_NodeAwareImport.hpp"
+#include "support/matrix_support.hpp"
+#include "support/mpi_counter.hpp"
+#include "support/mpi_support.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Komvos::ExchangeOptions;
+using Komvos::HaloReport;
+using Komvos::IntraNode;
+using Komvos::NodeAwareCrsMatrix;
+using Komvos::NodeAwareImport;
+using Komvos::NodeTopology;
+using Komvos::PlanMismatch;
+using Komvos::RouteChoice;
+using Komvos::Tuning;
+using Import = Tpetra::Import<>;
+
+ExchangeOptions tuned(const NodeTopology& nodes, Tuning tuning = Tuning::online) {
+  ExchangeOptions options;
+  options.topology = std::make_shared<const NodeTopology>(nodes);
+  options.sockets = std::make_shared<const NodeTopology>(nodes);
+  options.tuning = tuning;
+  options.reuseDecisions = false;
+  return options;
+}
+
+/// A halo in which everybody needs everything, and vectors for it.
+struct DenseHalo {
+  MapPair maps = makeMaps(mapKinds()[6], 5, Tpetra::getDefaultComm());
+  Import import{maps.owned, maps.overlapping};
+  MultiVector<double> source{maps.owned, 1};
+  MultiVector<double> expected{maps.overlapping, 1};
+  MultiVector<double> target{maps.overlapping, 1};
+
+  void newValues(unsigned seed) {
+    fill(source, seed);
+    expected.putScalar(-1);
+    target.putScalar(-1);
+    expected.doImport(source, import, Tpetra::INSERT);
+  }
+  bool isRight() const {
+    const auto x = expected.getLocalViewHost(Tpetra::Access::ReadOnly);
+    const auto y = target.getLocalViewHost(Tpetra::Access::ReadOnly);
+    for (std::size_t i = 0; i < x.extent(0); ++i) {
+      if (x(i, 0) != y(i, 0)) {
+        return false;
+      }
+    }
+    return true;
+  }
+};
+
+/// Imports with times that are made up: `fast` takes a third of all others. \return what was used
+std::vector<std::string> importMany(const NodeAwareImport<>& halo, DenseHalo& data, const std::string& fast, int uses) {
+  using Device = NodeAwareImport<>::device_type;
+  std::vector<std::string> used;
+  for (int use = 0; use < uses; ++use) {
+    data.newValues(use);
+    auto& exchange = halo.startForward<double>();
+    const std::string name = exchange.plan().route;
+    {
+      const auto x = data.source.getLocalViewDevice(Tpetra::Access::ReadOnly);
+      const auto y = data.target.getLocalViewDevice(Tpetra::Access::ReadWrite);
+      const auto ghosts = Kokkos::subview(y, std::make_pair<std::size_t>(halo.numSame(), y.extent(0)), Kokkos::ALL());
+      const Device::execution_space space;
+      exchange.forward(space, x, ghosts);
+      space.fence();
+    }
+    used.push_back(name);
+    const double seconds = name == fast ? 1 : 3;
+    halo.finishForward(seconds, seconds, 1);
+  }
+  return used;
+}
+
+TEST(OnlineTuning, FindsWhateverRouteIsFastestAndMovesTheSameMeanwhile) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int size = comm->getSize();
+  DenseHalo data;
+  for (const NamedTopology& where : topologiesFor(size)) {
+    std::set<std::string> all;
+    const NodeAwareImport<> first(data.import, tuned(where.topology));
+    for (const std::string& name : importMany(first, data, "none", 600)) {
+      all.insert(name);
+    }
+    EXPECT_EQ(1u, all.count("standard")) << where.name;
+    const bool combines = where.topology.numNodes() > 1 && where.topology.numNodes() < size;
+    EXPECT_TRUE(!combines || all.size() > 1) << where.name;
+    EXPECT_TRUE(where.topology.numNodes() > 1 || all.size() == 1) << where.name;
+    for (const std::string& fast : all) {
+      SCOPED_TRACE(where.name + ", " + fast);
+      const NodeAwareImport<> halo(data.import, tuned(where.topology));
+      EXPECT_EQ("standard", halo.report().route);
+      const std::vector<std::string> used = importMany(halo, data, fast, 600);
+      const HaloReport& report = halo.report();
+      EXPECT_EQ(fast, used.back());
+      EXPECT_EQ(fast, report.route);
+      EXPECT_EQ(fast, halo.plan().route);
+      EXPECT_EQ(600, report.uses);
+      EXPECT_TRUE(report.online);
+      if (!report.trials.empty()) {
+        EXPECT_GE(report.trials.front().firstUse, 4);
+        EXPECT_LE(report.trials.back().lastUse, 600);
+      }
+    }
+  }
+}
+
+TEST(OnlineTuning, ImportsAreRightInEveryUse) {
+  const int size = Tpetra::getDefaultComm()->getSize();
+  DenseHalo data;
+  for (const NamedTopology& where : topologiesFor(size)) {
+    SCOPED_TRACE(where.name);
+    const NodeAwareImport<> halo(data.import, tuned(where.topology));
+    for (int use = 0; use < 80; ++use) {
+      data.newValues(use);
+      halo.doImport(data.source, data.target, Tpetra::INSERT);
+      EXPECT_TRUE(data.isRight()) << use;
+    }
+  }
+}
+
+/// One rank abandons some uses, in any phase of tuning.
+TEST(OnlineTuning, ARankThatAbandonsAUseLeavesNobodyWaiting) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  DenseHalo data;
+  const NodeAwareImport<> halo(data.import, tuned(NodeTopology::uniform(size, 2)));
+  for (int use = 1; use <= 120; ++use) {
+    data.newValues(use);
+    const bool fails = use % 7 == 3;
+    const int guilty = use % size;
+    if (fails && rank == guilty) {
+      halo.abandonForward<double>();
+    } else if (fails) {
+      try {  // whoever needs no value of the guilty rank sees nothing
+        halo.doImport(data.source, data.target, Tpetra::INSERT);
+      } catch (const PlanMismatch&) {
+      }
+    } else {
+      halo.doImport(data.source, data.target, Tpetra::INSERT);
+      EXPECT_TRUE(data.isRight()) << use;
+    }
+  }
+  EXPECT_EQ(120, halo.report().uses);
+}
+
+/// A vector of the wrong shape on one rank: it throws before it has asked for an exchange.
+TEST(OnlineTuning, AWrongVectorOnOneRankCountsAsAUse) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  DenseHalo data;
+  const NodeAwareImport<> halo(data.import, tuned(NodeTopology::uniform(size, 2)));
+  MultiVector<double> wrong(data.maps.overlapping, 2);
+  for (int use = 1; use <= 60; ++use) {
+    data.newValues(use);
+    try {
+      halo.doImport(data.source, use % 5 == 0 && rank == 0 ? wrong : data.target, Tpetra::INSERT);
+      EXPECT_TRUE(use % 5 == 0 || data.isRight()) << use;
+    } catch (const PlanMismatch&) {
+      EXPECT_EQ(0, use % 5);
+    }
+  }
+  EXPECT_EQ(60, halo.report().uses);
+}
+
+/// A halo that is tuned may be destroyed on one rank while others still use theirs, in any phase.
+TEST(OnlineTuning, IsDestroyedWithoutWaitingForTheOtherRanks) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  DenseHalo data;
+  for (const int uses : {1, 3, 4, 9, 12}) {
+    auto halo = std::make_unique<NodeAwareImport<>>(data.import, tuned(NodeTopology::uniform(size, 2)));
+    for (int use = 0; use < uses; ++use) {
+      data.newValues(use);
+      halo->doImport(data.source, data.target, Tpetra::INSERT);
+      EXPECT_TRUE(data.isRight());
+    }
+    if (rank % 2 == 0) {
+      halo.reset();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+/// A matrix whose ranks need values of most others.
+RCP<Matrix> irregularMatrix() {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 60 * comm->getSize();
+  const auto matrix = rcp(new Matrix(rowsOf(n, true, false, 3, comm), 12));
+  fillRows(*matrix, randomEntries(n, 5));
+  matrix->fillComplete();
+  return matrix;
+}
+
+/// Whatever the tuner does, products and transposed products are the same bits, from one run to the next.
+TEST(OnlineTuning, ProductsAndTransposedProductsAreTheSameBitsWithAnyTuning) {
+  const int size = Tpetra::getDefaultComm()->getSize();
+  const auto matrix = irregularMatrix();
+  for (const int ppn : {1, 2, 3}) {
+    std::map<std::pair<int, bool>, std::vector<double>> firstSeen;
+    for (const Tuning tuning : {Tuning::online, Tuning::off, Tuning::exhaustive, Tuning::online}) {
+      SCOPED_TRACE(std::to_string(ppn) + " a node, " + toString(tuning));
+      const NodeAwareCrsMatrix<> ours(*matrix, tuned(NodeTopology::uniform(size, ppn), tuning));
+      for (int use = 0; use < 40; ++use) {
+        for (const bool transposed : {false, true}) {
+          for (const std::size_t columns : {1, 3}) {
+            MultiVector<double> x(matrix->getDomainMap(), columns), y(matrix->getRangeMap(), columns);
+            fill(x, 3);
+            ours.apply(x, y, transposed ? Teuchos::TRANS : Teuchos::NO_TRANS);
+            const auto view = y.getLocalViewHost(Tpetra::Access::ReadOnly);
+            std::vector<double> values;
+            for (std::size_t j = 0; j < columns; ++j) {
+              for (std::size_t i = 0; i < view.extent(0); ++i) {
+                values.push_back(view(i, j));
+              }
+            }
+            const auto [first, isNew] = firstSeen.emplace(std::pair(static_cast<int>(columns), transposed), values);
+            EXPECT_EQ(first->second, values) << "use " << use << ", transposed " << transposed;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Uses in which nothing is planned or made send the messages of their route, and nothing blocks.
+TEST(OnlineTuning, AddsNothingToExchangesButReductionsThatDoNotWait) {
+  const int size = Tpetra::getDefaultComm()->getSize();
+  const auto matrix = irregularMatrix();
+  const NodeAwareCrsMatrix<> ours(*matrix, tuned(NodeTopology::uniform(size, 2)));
+  if (ours.importHalo() == nullptr) {
+    return;
+  }
+  MultiVector<double> x(matrix->getDomainMap(), 1), y(matrix->getRangeMap(), 1);
+  fill(x, 1);
+  int quiet = 0;
+  long reductions = 0;
+  const int uses = 300;
+  for (int use = 0; use < uses; ++use) {
+    const std::size_t planned = ours.importHalo()->report().candidates.size();
+    startCounting();
+    ours.apply(x, y);
+    const Counts counts = stopCounting();
+    reductions += counts.reductionsStarted;
+    const bool plans = ours.importHalo()->report().candidates.size() > planned;
+    if (!plans && counts.requestsCreated == 0) {  // requests are made for an exchange that is new
+      ++quiet;
+      EXPECT_EQ(0, counts.collectives + counts.gathers) << use;
+      EXPECT_EQ(0, counts.communicators) << use;
+      EXPECT_LE(counts.reductionsStarted, 1) << use;
+      const auto isPersistent = [](const SentMessage& one) { return one.persistent; };
+      EXPECT_TRUE(std::all_of(counts.sent.begin(), counts.sent.end(), isPersistent)) << use;
+    }
+  }
+  EXPECT_GT(quiet, uses - 60);
+  EXPECT_LT(reductions, 40);
+}
+
+TEST(OnlineTuning, FreesWhatLost) {
+  const int size = Tpetra::getDefaultComm()->getSize();
+  DenseHalo data;
+  const NodeTopology nodes = NodeTopology::uniform(size, 2);
+  const auto bytesOf = [&](const NodeAwareImport<>& halo) { return halo.exchange<double>().memoryBytes(); };
+  const NodeAwareImport<> halo(data.import, tuned(nodes));
+  importMany(halo, data, "three-step", 600);
+  if (halo.report().route != "three-step") {
+    return;  // nothing to combine
+  }
+  ExchangeOptions fixed = tuned(nodes);
+  fixed.route = RouteChoice::threeStep;
+  fixed.intraNode = halo.report().intraNode;
+  const NodeAwareImport<> twin(data.import, fixed);
+  twin.doImport(data.source, data.target, Tpetra::INSERT);
+  EXPECT_EQ(bytesOf(twin), bytesOf(halo));
+}
+
+TEST(OnlineTuning, ANewHaloOfTheSamePatternGoesOnWhereTheOldOneEnded) {
+  const int size = Tpetra::getDefaultComm()->getSize();
+  DenseHalo data;
+  ExchangeOptions options = tuned(NodeTopology::uniform(size, 2));
+  options.reuseDecisions = true;
+  const NodeAwareImport<> first(data.import, options);
+  importMany(first, data, "three-step", 1500);
+  const NodeAwareImport<> second(data.import, options);
+  EXPECT_TRUE(second.report().decisionReused);
+  EXPECT_EQ(first.report().route, second.report().route);
+  EXPECT_EQ(first.report().intraNode, second.report().intraNode);
+  importMany(second, data, "none", 100);
+  EXPECT_TRUE(second.report().trials.empty()) << "they lost before";
+  EXPECT_EQ(first.report().route, second.report().route);
+}
+
+}  // namespace

@@ -1,0 +1,291 @@
+// Decisions of online tuning, with times that are made up.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "Komvos_OnlineChoice.hpp"
+
+namespace {
+
+using Komvos::Impl::Forecast;
+using Komvos::Impl::HaloUse;
+using Komvos::Impl::OnlineChoice;
+using Komvos::Impl::Trial;
+using Outcome = Komvos::Impl::Trial::Outcome;
+
+/// Forecasts are as good as it gets: the same number for all widths.
+std::vector<Forecast> forecastsOf(const std::vector<double>& seconds, double planSeconds = 0) {
+  std::vector<Forecast> forecasts;
+  for (const double one : seconds) {
+    forecasts.push_back({{one, one, one}, forecasts.empty() ? 0 : planSeconds});
+  }
+  return forecasts;
+}
+
+/// Some ranks that use one halo. What a use of a variant takes is the sum of its exchange and of the rest of a product.
+class Ranks {
+ public:
+  Ranks(int count, std::vector<double> exchange, double rest, const std::vector<Forecast>& forecasts,
+        double secondsBefore = 0)
+      : exchange_(std::move(exchange)), rest_(rest) {
+    for (int rank = 0; rank < count; ++rank) {
+      ranks_.emplace_back(forecasts, 0, secondsBefore);
+    }
+  }
+
+  /// Added to the time of a rank in a use; abandons the use where it is negative.
+  std::function<double(std::size_t rank, long use)> disturbance = [](std::size_t, long) { return 0.0; };
+  /// What planning a variant really takes.
+  double planSeconds = 0;
+
+  void use(int columns = 1) {
+    ++uses_;
+    if (ranks_.front().resultDue()) {
+      for (OnlineChoice& rank : ranks_) {
+        rank.decide(reduced_);
+        plan(rank);
+      }
+    }
+    const std::size_t variant = ranks_.front().next();
+    used_.push_back(variant);
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      EXPECT_EQ(variant, ranks_[r].next()) << "rank " << r << ", use " << uses_;
+      const double late = disturbance(r, uses_);
+      if (late < 0) {
+        ranks_[r].abandon();
+      } else {
+        ranks_[r].record({exchange_[variant] + rest_ + late, exchange_[variant] + late, columns});
+      }
+    }
+    if (ranks_.front().windowFull()) {
+      reduced_ = ranks_.front().window();
+      for (const OnlineChoice& rank : ranks_) {
+        const std::vector<double> window = rank.window();
+        ASSERT_EQ(reduced_.size(), window.size());
+        std::transform(window.begin(), window.end(), reduced_.begin(), reduced_.begin(),
+                       [](double a, double b) { return std::max(a, b); });
+      }
+    }
+    seconds += exchange_[variant] + rest_;
+  }
+
+  void use(long times, int columns) {
+    for (long i = 0; i < times; ++i) {
+      use(columns);
+    }
+  }
+
+  const OnlineChoice& choice() const { return ranks_.front(); }
+  /// Variants by use, from 0.
+  const std::vector<std::size_t>& used() const { return used_; }
+  long firstUseOf(std::size_t variant) const {
+    const auto found = std::find(used_.begin(), used_.end(), variant);
+    return found == used_.end() ? -1 : found - used_.begin() + 1;
+  }
+  double seconds = 0;  // that the user waited, planning included
+
+ private:
+  void plan(OnlineChoice& rank) {
+    if (rank.inTrial() && isPlanned_.size() <= rank.challenger()) {
+      isPlanned_.resize(rank.challenger() + 1, false);
+    }
+    if (rank.inTrial() && !isPlanned_[rank.challenger()]) {
+      rank.addPlanning(planSeconds);
+      if (&rank == &ranks_.back()) {
+        isPlanned_[rank.challenger()] = true;
+        seconds += planSeconds;
+      }
+    }
+  }
+
+  std::vector<OnlineChoice> ranks_;
+  std::vector<double> exchange_;
+  double rest_;
+  std::vector<double> reduced_;
+  std::vector<bool> isPlanned_;
+  std::vector<std::size_t> used_;
+  long uses_ = 0;
+};
+
+TEST(OnlineChoice, TakesTheFastestVariantAndSettles) {
+  const std::vector<double> exchange{10, 9, 4, 3, 6};
+  Ranks ranks(3, exchange, 5, forecastsOf(exchange));
+  ranks.use(100, 1);
+  EXPECT_EQ(3u, ranks.choice().incumbent());
+  EXPECT_TRUE(ranks.choice().isSettled());
+  EXPECT_GT(ranks.choice().settledAt(), 0);
+  EXPECT_EQ(3u, ranks.used()[20]);
+  for (long i = ranks.choice().settledAt(); i < 100; ++i) {
+    EXPECT_EQ(3u, ranks.used()[i]);
+  }
+}
+
+TEST(OnlineChoice, TakesTheFastestVariantThoughForecastsAreInReverseOrder) {
+  Ranks ranks(2, {10, 5, 6, 7}, 5, forecastsOf({10, 9, 8, 7}));
+  ranks.use(300, 1);
+  EXPECT_EQ(1u, ranks.choice().incumbent());
+  ASSERT_EQ(3u, ranks.choice().trials().size());
+  EXPECT_EQ(3u, ranks.choice().trials()[0].variant);
+  EXPECT_EQ(Outcome::faster, ranks.choice().trials()[2].outcome);
+}
+
+TEST(OnlineChoice, DecidesAlikeOnAllRanksWhoeverIsSlow) {
+  for (const std::size_t slow : {0u, 1u, 2u}) {
+    Ranks ranks(3, {10, 8, 12, 5}, 5, forecastsOf({10, 7, 9, 8}));
+    std::mt19937 random(7);
+    std::exponential_distribution<> noise(0.5);
+    ranks.disturbance = [&](std::size_t rank, long) { return noise(random) + (rank == slow ? 3 : 0); };
+    ranks.use(400, 1);  // use() compares the ranks
+    EXPECT_EQ(3u, ranks.choice().incumbent());
+  }
+}
+
+TEST(OnlineChoice, GivesUpAfterTheFirstSamplesWhoIsFarBehind) {
+  Ranks ranks(2, {10, 40}, 5, forecastsOf({10, 5}));
+  ranks.use(60, 1);
+  EXPECT_EQ(0u, ranks.choice().incumbent());
+  ASSERT_EQ(1u, ranks.choice().trials().size());
+  EXPECT_EQ(Outcome::hopeless, ranks.choice().trials()[0].outcome);
+  EXPECT_EQ(3 + OnlineChoice::lag, std::count(ranks.used().begin(), ranks.used().end(), 1u));
+}
+
+TEST(OnlineChoice, KeepsWhatItHasWhereTheDifferenceMayBeNoise) {
+  Ranks ranks(2, {10, 9.8}, 5, forecastsOf({10, 9}));
+  ranks.use(100, 1);
+  EXPECT_EQ(0u, ranks.choice().incumbent());
+  ASSERT_EQ(1u, ranks.choice().trials().size());
+  EXPECT_EQ(Outcome::slower, ranks.choice().trials()[0].outcome);
+}
+
+TEST(OnlineChoice, TriesNothingWhereTheExchangeHardlyCounts) {
+  Ranks ranks(2, {10, 5}, 1000, forecastsOf({10, 5}));
+  ranks.use(300, 1);
+  EXPECT_EQ(-1, ranks.firstUseOf(1));
+  EXPECT_TRUE(ranks.choice().isSettled());
+}
+
+TEST(OnlineChoice, TriesNothingWhoseForecastIsHopeless) {
+  Ranks ranks(2, {10, 5}, 5, forecastsOf({10, 16}));
+  ranks.use(300, 1);
+  EXPECT_EQ(-1, ranks.firstUseOf(1));
+}
+
+TEST(OnlineChoice, PlansAtOnceWhatPaysSoonAndLaterWhatPaysLater) {
+  const auto firstUse = [](double planSeconds) {
+    Ranks ranks(2, {10, 5}, 5, forecastsOf({10, 5}, planSeconds));
+    ranks.planSeconds = planSeconds;
+    ranks.use(2000, 1);
+    EXPECT_EQ(1u, ranks.choice().incumbent());
+    return ranks.firstUseOf(1);
+  };
+  EXPECT_EQ(6, firstUse(20));    // four uses' gain
+  EXPECT_GT(firstUse(200), 40);  // forty uses' gain
+  EXPECT_LT(firstUse(200), 130);
+  EXPECT_GT(firstUse(1000), 200);
+  EXPECT_LT(firstUse(1000), 500);
+}
+
+/// Whatever happens, a user must not wait much longer than without any tuning.
+TEST(OnlineChoice, CostsLittleWhereForecastsAreWrong) {
+  for (const double worse : {10.5, 12.0, 20.0, 100.0}) {
+    for (const double planSeconds : {0.0, 20.0, 100.0}) {
+      Ranks ranks(2, {10, worse, worse}, 5, forecastsOf({10, 5, 7}, planSeconds));
+      ranks.planSeconds = planSeconds;
+      ranks.use(2000, 1);
+      EXPECT_EQ(0u, ranks.choice().incumbent());
+      const double added = 2 * planSeconds + 2 * (4 * (8 + OnlineChoice::lag)) * (worse - 10);
+      EXPECT_LE(ranks.seconds, 2000 * 15 + added);
+      EXPECT_NEAR(ranks.choice().cost(), ranks.seconds - 2000 * 15, 0.5 * added + 1);
+    }
+  }
+}
+
+TEST(OnlineChoice, LearnsWhatPlanningCosts) {
+  Ranks ranks(2, {10, 8, 7}, 5, forecastsOf({10, 5, 6}, 1));
+  ranks.planSeconds = 100;  // a hundred times as much as expected
+  ranks.use(60, 1);
+  EXPECT_LT(0, ranks.firstUseOf(1));
+  EXPECT_EQ(-1, ranks.firstUseOf(2)) << "by now it is known to be dear";
+}
+
+TEST(OnlineChoice, RepeatsAWindowInWhichARankFailed) {
+  for (const long failing : {1L, 2L, 3L, 6L, 7L, 9L, 13L}) {
+    Ranks ranks(3, {10, 7}, 5, forecastsOf({10, 8}));
+    ranks.disturbance = [&](std::size_t rank, long use) { return rank == 1 && use == failing ? -1.0 : 0.0; };
+    ranks.use(100, 1);
+    EXPECT_EQ(1u, ranks.choice().incumbent()) << failing;
+  }
+}
+
+TEST(OnlineChoice, EndsATrialThatNeverSucceeds) {
+  Ranks ranks(2, {10, 7}, 5, forecastsOf({10, 8}));
+  ranks.disturbance = [](std::size_t rank, long use) { return rank == 0 && use > 3 ? -1.0 : 0.0; };
+  ranks.use(500, 1);
+  EXPECT_EQ(0u, ranks.choice().incumbent());
+  const auto challengers = std::count(ranks.used().begin(), ranks.used().end(), 1u);
+  EXPECT_LT(challengers, 30);
+}
+
+TEST(OnlineChoice, DecidesForEachWidthByItself) {
+  // Wide vectors are twice as dear by variant 1, narrow ones half.
+  std::vector<Forecast> forecasts{{{10, 10, 10}, 0}, {{5, 8, 9}, 0}};
+  OnlineChoice choice(forecasts, 0, 0);
+  std::vector<double> window;
+  const auto use = [&](int columns) {
+    if (choice.resultDue()) {
+      choice.decide(window);
+    }
+    const double seconds = choice.next() == 0 ? 10 : columns == 1 ? 5 : 20;
+    choice.record({seconds + 5, seconds, columns});
+    if (choice.windowFull()) {
+      window = choice.window();
+    }
+  };
+  for (int i = 0; i < 200; ++i) {
+    use(1);
+  }
+  EXPECT_EQ(1u, choice.incumbent());
+  for (int i = 0; i < 600; ++i) {
+    use(8);
+  }
+  EXPECT_EQ(0u, choice.incumbent());
+  EXPECT_EQ(4, choice.trials().back().columnsFrom);
+  EXPECT_TRUE(choice.isInUse(1)) << "by narrow vectors";
+  for (int i = 0; i < 1200; ++i) {
+    use(1);
+  }
+  EXPECT_EQ(1u, choice.incumbent()) << "as before";
+  EXPECT_EQ(2u, choice.trials().size());
+  for (int i = 0; i < 3000; ++i) {
+    use(i % 2 == 0 ? 1 : 8);
+  }
+  EXPECT_EQ(1u, choice.incumbent()) << "no window is of one width";
+  EXPECT_EQ(2u, choice.trials().size());
+}
+
+TEST(OnlineChoice, BeginsWithWhatWonEarlierAndDoesNotTryAgainWhatLost) {
+  OnlineChoice choice(forecastsOf({10, 5, 4}), 1, 0, {true, false, true});
+  EXPECT_EQ(1u, choice.next());
+  EXPECT_TRUE(choice.isSettled());
+}
+
+TEST(OnlineChoice, AVariantThatIsWithdrawnMakesRoomForTheNext) {
+  OnlineChoice choice(forecastsOf({10, 4, 5}), 0, 0);
+  while (!choice.resultDue()) {
+    choice.record({15, 10, 1});
+  }
+  choice.decide(choice.window());
+  ASSERT_TRUE(choice.inTrial());
+  EXPECT_EQ(1u, choice.challenger());
+  choice.withdraw();
+  ASSERT_TRUE(choice.inTrial());
+  EXPECT_EQ(2u, choice.challenger());
+  choice.withdraw();
+  EXPECT_FALSE(choice.inTrial());
+  EXPECT_EQ(0u, choice.next());
+}
+
+}  // namespace

@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""Writes perf/WHOLE_RUNS.md from the results of run_whole_runs.py."""
+import argparse
+
+import common
+
+HEAD = """# What does a user wait for in all?
+
+Made by `perf/make_whole_table.py` from the JSON files that `perf/run_whole_runs.py` wrote to `{folder}`;
+commit {commit}, {processor}, {cores} cores. Seconds are of the whole run, in milliseconds: the node-aware matrices are set
+up, with nothing known from runs before, and then there are so many cycles. A cycle is one product with each operator of
+the problem, and an all-reduce as in any Krylov solver; `operators` says how many there are: the matrix, or all of MueLu's
+hierarchy in turn. Tpetra's imports are there before, its set-up costs nothing here. Medians of {samples} samples; ratios
+are medians of ratios within a sample, below 1 Komvos is faster. "Komvos" is what the defaults give, tuned online. "Best"
+is the fastest of what was compared, known afterwards, routes by themselves included where they were run: its ratio is
+what not knowing costs.
+"""
+
+SIMULATION = """
+## The tuner on many ranks
+
+`perf_tuner_simulation` runs the tuner itself with times that are drawn: a use takes what was measured for its variant on
+the virtual cluster, longer by the noise of the slowest rank (exponential, {noise:.0%} a rank) and by interruptions
+({spike_rate:g} a rank and use, {spike_microseconds:g} us each); forecasts are off by a factor of up to {forecast_factor:g}
+either way, drawn for each variant. {runs} runs of each case. "Wrong" is the share of runs that end with a variant more
+than 5 % slower than the best one, as all runs do that end before another route pays its plan. Time is that of the whole
+run, planning included, over that of the standard route and of the best one: median, and 95 % of all runs are below.
+"""
+
+
+def median_time(result, cycles):
+    return next(time for time in result["times"] if time["cycles"] == cycles)
+
+
+def rows_of(report):
+    by_name = {result["variant"]: result for result in report["results"]}
+    komvos = by_name["komvos"]
+    for time in komvos["times"]:
+        cycles = time["cycles"]
+        at = {name: median_time(result, cycles) for name, result in by_name.items()}
+        best = min(one["seconds"] for one in at.values())
+        yield [report["problem"].split(" each")[0], str(report["operators"]), str(cycles),
+               *(f"{1e3 * at[name]['seconds']:,.0f}" for name in ("Tpetra", "Tpetra, Isend", "standard, persistent",
+                                                                  "komvos")),
+               f"{time['of_tpetra']:.2f}", f"{time['of_isend']:.2f}", f"{time['of_persistent']:.2f}",
+               f"{time['seconds'] / best:.2f}"]
+
+
+def summary(reports):
+    lines = []
+    for cycles in (20, 50, 200):
+        times = [median_time(next(r for r in report["results"] if r["variant"] == "komvos"), cycles)
+                 for report in reports]
+        for key, label in (("of_tpetra", "Tpetra"), ("of_isend", "Tpetra, Isend"), ("of_persistent", "persistent")):
+            ratios = sorted(time[key] for time in times)
+            lines.append([str(cycles), label, f"{ratios[0]:.2f}", f"{ratios[len(ratios) // 2]:.2f}", f"{ratios[-1]:.2f}",
+                          f"{sum(ratio > 1.02 for ratio in ratios)} of {len(ratios)}"])
+    return common.markdown_table(["cycles", "against", "least", "median", "most", "more than 2 % slower"], lines,
+                                 ["--:", "---", "--:", "--:", "--:", "--:"])
+
+
+def simulation():
+    path = common.SIMULATED / "tuner.json"
+    if not path.exists():
+        return ""
+    report = common.read_results(path)
+    rows = [[one["halo"], f"{one['ranks']:,.0f}", f"{one['uses']:,}", f"{one['wrong']:.3f}",
+             f"{one['of_standard']:.2f}", f"{one['of_standard_95_percent']:.2f}", f"{one['of_best']:.2f}",
+             f"{one['of_best_95_percent']:.2f}"] for one in report["results"]]
+    table = common.markdown_table(["halo", "ranks", "uses", "wrong", "of standard", "95 %", "of best", "95 %"], rows,
+                                  ["---", *["--:"] * 7])
+    return SIMULATION.format(**report) + "\n" + table
+
+
+def page(folder, files):
+    reports = [common.read_results(file) for file in files]
+    first = reports[0]
+    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=first["commit"], processor=first["processor"],
+                         cores=first["cores"], samples=first["samples"]), "\n", summary(reports)]
+    head = ["problem", "operators", "cycles", "Tpetra", "Isend", "persistent", "Komvos", "of Tpetra", "of Isend",
+            "of persistent", "of best"]
+    networks = []
+    for report in reports:
+        title = f"{report['network']}, {report['ranks']} ranks"
+        if title not in networks:
+            networks.append(title)
+    for title in networks:
+        rows = [row for report in reports if f"{report['network']}, {report['ranks']} ranks" == title
+                for row in rows_of(report)]
+        table = common.markdown_table(head, rows, ["---", *["--:"] * (len(head) - 1)])
+        parts.append(f"\n## {title[0].upper()}{title[1:]}\n\n{table}")
+    return "".join(parts) + simulation()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
+    options = parser.parse_args()
+    stamps = {file.name.split("-whole-")[0] for file in common.RESULTS.glob("*/*-whole-*.json")}  # date and commit
+    if not stamps:
+        parser.error(f"no result of run_whole_runs.py in {common.RESULTS}")
+    files = sorted(common.RESULTS.glob(f"*/{max(stamps)}-whole-*.json"))
+    common.write_page("WHOLE_RUNS.md", page(files[0].parent, files), options.check, "make_whole_table.py")
+
+
+if __name__ == "__main__":
+    main()
