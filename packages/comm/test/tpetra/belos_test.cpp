@@ -4,6 +4,7 @@
 #include <BelosLinearProblem.hpp>
 #include <BelosSolverFactory_Tpetra.hpp>
 #include <BelosTpetraAdapter.hpp>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ using Operator = Tpetra::Operator<>;
 
 struct Solve {
   int iterations;
-  double residual;  // relative, of the true residual
+  double residual;               // relative, of the true residual
+  std::vector<double> solution;  // on this rank
 };
 
 Solve solve(const std::string& name, const RCP<Matrix>& matrix) {
@@ -41,7 +43,12 @@ Solve solve(const std::string& name, const RCP<Matrix>& matrix) {
   double norms[2];
   r.norm2(Teuchos::ArrayView<double>(&norms[0], 1));
   b->norm2(Teuchos::ArrayView<double>(&norms[1], 1));
-  return {solver->getNumIters(), norms[0] / norms[1]};
+  const auto view = x->getLocalViewHost(Tpetra::Access::ReadOnly);
+  std::vector<double> solution;
+  for (std::size_t i = 0; i < view.extent(0); ++i) {
+    solution.push_back(view(i, 0));
+  }
+  return {solver->getNumIters(), norms[0] / norms[1], solution};
 }
 
 TEST(Belos, TakesAsManyIterationsToTheSameResidual) {
@@ -82,6 +89,32 @@ TEST(Belos, TakesAsManyIterationsToTheSameResidual) {
           EXPECT_EQ(plain.iterations, ours.iterations) << what;
           EXPECT_NEAR(1, ours.residual / plain.residual, 1e-4) << what;
         }
+      }
+    }
+  }
+}
+
+/// Routes are tried in the iterations. Every iterate depends on all before it: the last one has the same bits only if
+/// they all have.
+TEST(Belos, SolutionsAreTheSameBitsWithAnyTuning) {
+  if (Kokkos::DefaultExecutionSpace().concurrency() > 1) {
+    GTEST_SKIP() << "with threads Tpetra's dot products are not the same from run to run";
+  }
+  const auto comm = Tpetra::getDefaultComm();
+  const int size = comm->getSize();
+  const auto matrix = laplace(20, 5 * size, 1, 0, rowsOf(100 * size, true, false, 1, comm));
+  for (const NamedTopology& where : topologiesFor(size)) {
+    for (const std::string solver : {"CG", "BICGSTAB", "PSEUDOBLOCK GMRES"}) {
+      Komvos::ExchangeOptions options;
+      options.topology = std::make_shared<const Komvos::NodeTopology>(where.topology);
+      options.reuseDecisions = false;
+      options.tuning = Komvos::Tuning::off;
+      const Solve untuned = solve(solver, Komvos::makeNodeAware(matrix, options));
+      for (int run = 0; run < 10; ++run) {
+        options.tuning = run == 5 ? Komvos::Tuning::exhaustive : Komvos::Tuning::online;
+        const Solve tuned = solve(solver, Komvos::makeNodeAware(matrix, options));
+        EXPECT_EQ(untuned.iterations, tuned.iterations) << solver << ", " << where.name << ", run " << run;
+        EXPECT_EQ(untuned.solution, tuned.solution) << solver << ", " << where.name << ", run " << run;
       }
     }
   }
