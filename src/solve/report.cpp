@@ -52,9 +52,11 @@ std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
     return "as tuning is off";
   }
   if (r.online) {
-    return r.trials.empty()
-               ? "no other variant was worth trying"
-               : format("no other of %ld variants that were tried is faster", static_cast<long>(r.trials.size()));
+    if (!r.trials.empty()) {
+      return format("no other of %ld variants that were tried is faster", static_cast<long>(r.trials.size()));
+    }
+    return r.settledAt > 0 ? "no other variant has enough to gain"
+                           : format("no other variant was worth a trial in %ld uses", r.uses);
   }
   const auto measured = std::count_if(r.candidates.begin(), r.candidates.end(),
                                       [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
