@@ -215,9 +215,11 @@ RCP<Matrix> irregularMatrix() {
   return matrix;
 }
 
-/// Whatever the tuner does, products and transposed products are the same bits, from one run to the next.
+/// Whatever the tuner does, products and transposed products are the same bits, from one run to the next. With several
+/// threads a rank's own transposed product is not: Kokkos Kernels adds with atomics there, with Tpetra alone too.
 TEST(OnlineTuning, ProductsAndTransposedProductsAreTheSameBitsWithAnyTuning) {
   const int size = Tpetra::getDefaultComm()->getSize();
+  const bool threaded = Komvos::DefaultNode::execution_space().concurrency() > 1;
   const auto matrix = irregularMatrix();
   for (const int ppn : {1, 2, 3}) {
     std::map<std::pair<int, bool>, std::vector<double>> firstSeen;
@@ -238,7 +240,14 @@ TEST(OnlineTuning, ProductsAndTransposedProductsAreTheSameBitsWithAnyTuning) {
               }
             }
             const auto [first, isNew] = firstSeen.emplace(std::pair(static_cast<int>(columns), transposed), values);
-            EXPECT_EQ(first->second, values) << "use " << use << ", transposed " << transposed;
+            if (!threaded || !transposed) {
+              EXPECT_EQ(first->second, values) << "use " << use << ", transposed " << transposed;
+              continue;
+            }
+            ASSERT_EQ(first->second.size(), values.size());
+            for (std::size_t i = 0; i < values.size(); ++i) {
+              EXPECT_NEAR(first->second[i], values[i], 1e-10) << "use " << use << ", entry " << i;
+            }
           }
         }
       }
