@@ -18,10 +18,12 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_Hash.hpp"
+#include "Komvos_SortRuns.hpp"
 
 namespace Komvos {
 
@@ -37,13 +39,18 @@ struct Item {
   ValueId value;
   int destination;
   int source;  // as in ExchangePlan::sendSource
-  int next;    // next hop of this stage
+
+  friend bool operator<(const Item& a, const Item& b) {
+    return a.value == b.value ? a.destination < b.destination : a.value < b.value;
+  }
 };
 
 /// A value that has reached a rank that needs it.
 struct Arrival {
   ValueId value;
   int position;
+
+  friend bool operator<(const Arrival& a, const Arrival& b) { return a.value < b.value; }
 };
 
 /// The plan of one rank in the making.
@@ -60,7 +67,7 @@ class PlanInProgress {
     plan_.numTarget = pattern.numTarget;
     for (const Pattern::Send& send : pattern.sends) {
       if (!isDirect) {
-        items_.push_back({{pattern.rank, send.local}, send.destination, send.local, -1});
+        items_.push_back({{pattern.rank, send.local}, send.destination, send.local});
       }
     }
   }
@@ -69,43 +76,32 @@ class PlanInProgress {
   /// index, number of destinations, destinations.
   std::vector<SetupMessage> send(int stage) {
     const int here = plan_.rank;
-    for (Item& item : items_) {
-      item.next = route_.hop(stage, here, item.value.owner, item.destination);
+    std::vector<Item> staying;
+    std::map<int, std::vector<Item>> leaving;  // by next hop
+    std::vector<Item>* bucket = nullptr;       // of the last item
+    const Item* last = nullptr;
+    for (const Item& item : items_) {
+      if (last == nullptr || last->value.owner != item.value.owner || last->destination != item.destination) {
+        const int next = route_.hop(stage, here, item.value.owner, item.destination);
+        bucket = next == here ? &staying : &leaving[next];
+      }
+      bucket->push_back(item);
+      last = &item;
     }
-    const auto staying = [here](const Item& item) { return item.next == here; };
-    const auto leaving = std::stable_partition(items_.begin(), items_.end(), staying);
-    const auto key = [](const Item& item) {  // next hop and value, then destination; none is negative
-      const auto pair = [](int high, int low) {
-        return static_cast<std::uint64_t>(high) << 32 | static_cast<unsigned>(low);
-      };
-      return std::make_pair(pair(item.next, item.value.owner), pair(item.value.local, item.destination));
-    };
-    std::sort(leaving, items_.end(), [&](const Item& a, const Item& b) { return key(a) < key(b); });
+    items_ = std::move(staying);
     std::vector<SetupMessage> announced;
-    std::vector<int> destinations;
-    for (auto item = leaving; item != items_.end();) {
-      if (announced.empty() || announced.back().peer != item->next) {
-        announced.push_back({item->next, {}});
-        plan_.sends.push_back({item->next, stage, plan_.sendLength(), 0, topology_.sameNode(here, item->next)});
-      }
-      const Item& first = *item;
-      destinations.clear();
-      for (; item != items_.end() && item->next == first.next && item->value == first.value; ++item) {
-        destinations.push_back(item->destination);
-      }
-      std::vector<int>& data = announced.back().data;
-      data.insert(data.end(), {first.value.owner, first.value.local, static_cast<int>(destinations.size())});
-      data.insert(data.end(), destinations.begin(), destinations.end());
-      plan_.sendSource.push_back(first.source);
-      plan_.sendHighest.push_back(destinations.back());
-      ++plan_.sends.back().count;
+    for (auto& [peer, items] : leaving) {
+      Impl::sortRuns(items.begin(), items.end());
+      announced.push_back({peer, announce(peer, stage, items)});
     }
-    items_.erase(leaving, items_.end());
     return announced;
   }
 
   void receive(int stage, const std::vector<SetupMessage>& announced) {
     for (const SetupMessage& incoming : announced) {
+      if (incoming.data.empty()) {
+        continue;
+      }
       PlanMessage message{incoming.peer, stage, plan_.receiveLength(), 0,
                           topology_.sameNode(plan_.rank, incoming.peer)};
       for (std::size_t k = 0; k < incoming.data.size();) {
@@ -117,7 +113,7 @@ class PlanInProgress {
           if (incoming.data[k] == plan_.rank) {
             arrivals_.push_back({value, position});
           } else {
-            items_.push_back({value, incoming.data[k], ~position, -1});
+            items_.push_back({value, incoming.data[k], ~position});
           }
         }
       }
@@ -156,10 +152,7 @@ class PlanInProgress {
     if (!items_.empty()) {
       return error(std::to_string(items_.size()) + " values end before their destination");
     }
-    const auto byValue = [](const Arrival& a, const Arrival& b) { return a.value < b.value; };
-    if (!std::is_sorted(arrivals_.begin(), arrivals_.end(), byValue)) {
-      std::sort(arrivals_.begin(), arrivals_.end(), byValue);
-    }
+    Impl::sortRuns(arrivals_.begin(), arrivals_.end());
     auto arrival = arrivals_.begin();
     std::size_t used = 0;
     std::vector<ExchangePlan::Delivery> byTarget(pattern_.numTarget, {-1, -1, false});  // a target is filled once
@@ -188,6 +181,27 @@ class PlanInProgress {
   ExchangePlan take() { return std::move(plan_); }
 
  private:
+  /// Makes `items`, which are sorted, a message of the plan. \return the set-up message that lists them.
+  std::vector<int> announce(int peer, int stage, const std::vector<Item>& items) {
+    PlanMessage message{peer, stage, plan_.sendLength(), 0, topology_.sameNode(plan_.rank, peer)};
+    std::vector<int> data;
+    data.reserve(4 * items.size());
+    for (auto item = items.begin(); item != items.end();) {
+      const Item& first = *item;
+      const std::size_t head = data.size();
+      data.insert(data.end(), {first.value.owner, first.value.local, 0});
+      for (; item != items.end() && item->value == first.value; ++item) {
+        data.push_back(item->destination);
+        ++data[head + 2];
+      }
+      plan_.sendSource.push_back(first.source);
+      plan_.sendHighest.push_back(data.back());
+      ++message.count;
+    }
+    plan_.sends.push_back(message);
+    return data;
+  }
+
   const Pattern& pattern_;
   const NodeTopology& topology_;
   const Route& route_;
@@ -289,6 +303,27 @@ std::vector<ExchangePlan> compileDirect(const NodeTopology& topology, const Rout
   return taken(work);
 }
 
+/// Delivers the messages of a stage whose peers the route knows.
+std::vector<std::vector<SetupMessage>> exchangeWithPeers(SetupTransport& transport, const Route& route, int stage,
+                                                         const std::vector<Pattern>& patterns,
+                                                         std::vector<std::vector<SetupMessage>> outbox) {
+  std::vector<std::vector<int>> sources(patterns.size());
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    Route::Peers peers = route.peers(stage, patterns[i]);
+    sources[i] = std::move(peers.sources);
+    for (const SetupMessage& message : outbox[i]) {  // ascending
+      const auto found = std::lower_bound(peers.expects.begin(), peers.expects.end(), message.peer);
+      if (found != peers.expects.end() && *found == message.peer) {
+        peers.expects.erase(found);
+      }
+    }
+    for (const int peer : peers.expects) {
+      outbox[i].push_back({peer, {}});
+    }
+  }
+  return transport.exchangeKnown(std::move(outbox), sources);
+}
+
 /// Plans of any route, for patterns that may still not fit each other.
 std::vector<ExchangePlan> compile(SetupTransport& transport, const NodeTopology& topology, const Route& route,
                                   const std::vector<Pattern>& patterns) {
@@ -297,7 +332,8 @@ std::vector<ExchangePlan> compile(SetupTransport& transport, const NodeTopology&
   for (int stage = 0; stage < route.numStages(); ++stage) {
     std::vector<std::vector<SetupMessage>> outbox(work.size());
     onEachRank(errors, [&](std::size_t i) { outbox[i] = work[i].send(stage); });
-    const auto inbox = transport.exchange(std::move(outbox));
+    const auto inbox = route.knowsPeers(stage) ? exchangeWithPeers(transport, route, stage, patterns, std::move(outbox))
+                                               : transport.exchange(std::move(outbox));
     onEachRank(errors, [&](std::size_t i) { work[i].receive(stage, inbox[i]); });
   }
   const std::string cause = firstOf(errors);
@@ -337,8 +373,13 @@ std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopolo
     compile(transport, topology, standard, patterns);
     throw BadInput("what ranks send is not what others need");  // not reached, unless hashes deceive
   }
+  return buildPlansAgain(transport, topology, route, patterns);
+}
+
+std::vector<ExchangePlan> buildPlansAgain(SetupTransport& transport, const NodeTopology& topology, Route& route,
+                                          const std::vector<Pattern>& patterns) {
   if (route.isDirect()) {
-    return compileDirect(topology, route, patterns, numRanks);
+    return compileDirect(topology, route, patterns, transport.numRanks());
   }
   route.prepare(transport, patterns);
   return compile(transport, topology, route, patterns);

@@ -62,4 +62,9 @@ struct ExchangePlan {
 std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopology& topology, Route& route,
                                      const std::vector<Pattern>& patterns);
 
+/// The same for patterns and nodes of which buildPlans() has made plans, along a route that is the same on all ranks:
+/// saves the collective operation that makes sure of it.
+std::vector<ExchangePlan> buildPlansAgain(SetupTransport& transport, const NodeTopology& topology, Route& route,
+                                          const std::vector<Pattern>& patterns);
+
 }  // namespace Komvos

@@ -17,8 +17,8 @@ namespace Komvos {
 
 /// T and U of Bienz, Gropp and Olson, eq. (15) and (16): for each pair of nodes with traffic, who sends and who
 /// receives. Most often one process each; a pair with much traffic may be cut into parts by origin, as section 4.1 of
-/// the paper lets a node be mapped to several local processes. Under MPI a rank knows the pairs (n, m) of its own node
-/// n; in memory all pairs are known.
+/// the paper lets a node be mapped to several local processes. Under MPI a rank knows the pairs (n, m) and (m, n) of
+/// its own node n; in memory all pairs are known.
 class NodePairing {
  public:
   /// The traffic of one pair of nodes, from the origins of this part, is one message between these two ranks.
@@ -46,14 +46,27 @@ class NodePairing {
   /// \throws Error if the pair has no traffic or is not known here.
   const Part& partOf(int from, int to, int local) const;
 
+  /// The ranks that send to `pattern.rank` while values are gathered on their node (step 0), cross the network (1) and
+  /// are scattered (2), ascending. \param pattern of a rank that this process plays, as agree() had it
+  std::vector<int> sources(int step, const Pattern& pattern, const NodeTopology& topology) const;
+
   /// Rank on `from` that sends to node `to`, and rank on `to` that receives, where nothing is split.
   int senderOf(int from, int to) const { return partOf(from, to, 0).sender; }
   int receiverOf(int from, int to) const { return partOf(from, to, 0).receiver; }
 
  private:
-  static std::int64_t key(int from, int to) { return (static_cast<std::int64_t>(from) << 32) | to; }
+  /// What one rank does for others.
+  struct Duties {
+    std::vector<int> origins;  // whose values it gathers; ascending
+    std::vector<int> senders;  // on other nodes, of what it receives; ascending
+  };
+  using Pairs = std::unordered_map<std::int64_t, std::vector<Part>>;  // parts by firstLocal
 
-  std::unordered_map<std::int64_t, std::vector<Part>> pairs_;  // parts by firstLocal
+  static std::int64_t key(int from, int to) { return (static_cast<std::int64_t>(from) << 32) | to; }
+  void learn(int rank, int home, const std::vector<int>& published);
+
+  Pairs pairs_;
+  std::unordered_map<int, Duties> duties_;  // by rank
 };
 
 }  // namespace Komvos

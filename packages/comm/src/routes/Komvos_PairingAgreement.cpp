@@ -4,10 +4,10 @@
 // from the patterns who writes to him, so that nobody waits for others:
 //   1. every rank tells its leader what it sends to and needs from each other node;
 //   2. leaders cut the traffic to each node into parts, choose the sender of each part, and tell the leader of that
-//   node
-//      the volumes of the parts;
+//   node the volumes of the parts and their senders;
 //   3. leaders choose the receiver of each part, and answer;
-//   4. leaders publish sender and receiver of each part to the ranks of their node.
+//   4. leaders publish sender and receiver of each part to the ranks of their node, for parts that leave and that
+//   arrive, and tell each rank whose values it gathers. With that every rank knows who sends to it in each step.
 // No rank talks to any other, so no rank sends a number of messages that grows with the machine. All choices follow
 // from volumes and node numbers alone: both ends come to the same order without talking about it. Under MPI this
 // process is one rank; in memory it is all of them, and each list below has an entry for each.
@@ -19,6 +19,7 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_NodePairing.hpp"
+#include "Komvos_SortRuns.hpp"
 
 namespace Komvos {
 
@@ -36,8 +37,9 @@ struct TrafficPart {
   int node;
   long pairVolume;  // distinct values between the two nodes
   long volume;      // of this part
-  int firstLocal;   // sending end only
-  int bestLocal;    // local process with the largest share
+  int firstLocal;   // lowest local process among its origins
+  int bestLocal;    // local process of this end with the largest share
+  int sender = -1;  // receiving end only: a rank
 };
 
 enum class End { send, receive };
@@ -126,24 +128,32 @@ struct Shares {
 
 Shares sharesOf(const Pattern& pattern, const NodeTopology& topology) {
   const int home = topology.nodeOf(pattern.rank);
-  std::vector<std::pair<int, int>> sent;  // (node, owned value)
-  for (const Pattern::Send& send : pattern.sends) {
-    const int node = topology.nodeOf(send.destination);
-    if (node != home) {
-      sent.emplace_back(node, send.local);
+  std::map<int, std::vector<int>> toNode;  // owned values, ascending for each destination
+  std::vector<int>* values = nullptr;
+  int destination = -1;
+  for (const Pattern::Send& send : pattern.sends) {  // sorted by destination, then value
+    if (std::exchange(destination, send.destination) != send.destination) {
+      const int node = topology.nodeOf(send.destination);
+      values = node != home ? &toNode[node] : nullptr;
+    }
+    if (values != nullptr) {
+      values->push_back(send.local);
     }
   }
-  std::sort(sent.begin(), sent.end());
-  sent.erase(std::unique(sent.begin(), sent.end()), sent.end());
   Shares shares;
-  for (const auto& [node, local] : sent) {
-    ++shares.sent[node];
+  for (auto& [node, sent] : toNode) {
+    Impl::sortRuns(sent.begin(), sent.end());
+    shares.sent[node] = static_cast<int>(std::unique(sent.begin(), sent.end()) - sent.begin());
   }
   const ValueId* last = nullptr;
+  int* count = nullptr;
   for (const Pattern::Receive& receive : pattern.receives) {  // sorted by value
-    const int node = topology.nodeOf(receive.value.owner);
-    if (node != home && (last == nullptr || *last != receive.value)) {
-      ++shares.received[node];
+    if (last == nullptr || last->owner != receive.value.owner) {
+      const int node = topology.nodeOf(receive.value.owner);
+      count = node != home ? &shares.received[node] : nullptr;
+    }
+    if (count != nullptr && (last == nullptr || *last != receive.value)) {
+      ++*count;
     }
     last = &receive.value;
   }
@@ -165,19 +175,20 @@ class PairingAgreement {
   void chooseReceivers();
   void publish();
 
-  /// Calls take(home node, other node, part) for each part that a rank of this process has learned of.
-  template <class Take>
-  void forEachPart(const Take& take) const;
+  /// What the leader of its node has published to rank `ranks_[i]`, in order.
+  const std::vector<int>& published(std::size_t i) const { return inbox_[i].front().data; }
 
  private:
   using Outbox = std::vector<std::vector<SetupMessage>>;
 
   /// What the leader of one node knows.
   struct Leader {
-    SharesByNode owned;             // what its ranks send to each other node
-    SharesByNode needed;            // what they need of each
-    std::vector<TrafficPart> sent;  // by node, then by origin
-    std::vector<int> senders;       // local process of each part of `sent`
+    SharesByNode owned;                 // what its ranks send to each other node
+    SharesByNode needed;                // what they need of each
+    std::vector<TrafficPart> sent;      // by node, then by origin
+    std::vector<int> senders;           // local process of each part of `sent`
+    std::vector<TrafficPart> received;  // by leader of the other node, then by origin
+    std::vector<int> receivers;         // local process of each part of `received`
   };
 
   using Sources = std::vector<std::vector<int>>;
@@ -190,7 +201,8 @@ class PairingAgreement {
     inbox_ = transport_.exchangeKnown(std::move(outbox), sources);
   }
   std::vector<TrafficPart> receivedParts(std::size_t i) const;
-  std::vector<int> publishedTable(std::size_t i) const;
+  std::vector<int> partsTable(std::size_t i) const;
+  std::vector<int> originsOf(std::size_t i, int local) const;
 
   SetupTransport& transport_;
   const NodeTopology& topology_;
@@ -239,7 +251,7 @@ std::vector<int> PairingAgreement::leadersOf(const SharesByNode& nodes) const {
   return leaders;
 }
 
-/// Round 2. A message to the leader of another node holds the volumes of the parts that go there.
+/// Round 2. A message to the leader of another node holds volume, first origin and sender of each part that goes there.
 void PairingAgreement::chooseSenders(long splitValues) {
   Outbox outbox(ranks_.size());
   Sources sources(ranks_.size());
@@ -248,14 +260,20 @@ void PairingAgreement::chooseSenders(long splitValues) {
     sources[i] = leadersOf(leader.needed);
     for (const auto& [node, shares] : leader.owned) {
       const int maxParts = std::min(numLocal(i), topology_.numRanksOn(node));
-      SetupMessage message{topology_.leaderOf(node), {}};
       for (const TrafficPart& part : cut(node, shares, maxParts, splitValues)) {
         leader.sent.push_back(part);
-        message.data.push_back(static_cast<int>(part.volume));
       }
-      outbox[i].push_back(std::move(message));
     }
     leader.senders = assign(leader.sent, numLocal(i), pairing_, End::send);
+    for (std::size_t k = 0; k < leader.sent.size(); ++k) {
+      const TrafficPart& part = leader.sent[k];
+      if (k == 0 || part.node != leader.sent[k - 1].node) {
+        outbox[i].push_back({topology_.leaderOf(part.node), {}});
+      }
+      std::vector<int>& data = outbox[i].back().data;
+      data.insert(data.end(),
+                  {static_cast<int>(part.volume), part.firstLocal, topology_.rankOn(homeOf(i), leader.senders[k])});
+    }
   }
   exchange(std::move(outbox), sources);
 }
@@ -265,10 +283,15 @@ std::vector<TrafficPart> PairingAgreement::receivedParts(std::size_t i) const {
   std::vector<TrafficPart> parts;
   for (const SetupMessage& message : inbox_[i]) {
     const int node = topology_.nodeOf(message.peer);
-    const long volume = std::accumulate(message.data.begin(), message.data.end(), 0L);
+    const std::size_t numParts = message.data.size() / 3;
+    long volume = 0;
+    for (std::size_t k = 0; k < numParts; ++k) {
+      volume += message.data[3 * k];
+    }
     const std::vector<int> best = byNeed(leaders_[i].needed.at(node), numLocal(i));
-    for (std::size_t k = 0; k < message.data.size(); ++k) {
-      parts.push_back({node, volume, message.data[k], 0, best[k]});
+    for (std::size_t k = 0; k < numParts; ++k) {
+      const int* part = &message.data[3 * k];
+      parts.push_back({node, volume, part[0], part[1], best[k], part[2]});
     }
   }
   return parts;
@@ -280,8 +303,8 @@ void PairingAgreement::chooseReceivers() {
   Sources sources(ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     sources[i] = leadersOf(leaders_[i].owned);
-    const std::vector<TrafficPart> parts = receivedParts(i);
-    const std::vector<int> receivers = assign(parts, numLocal(i), pairing_, End::receive);
+    const std::vector<TrafficPart>& parts = leaders_[i].received = receivedParts(i);
+    const std::vector<int>& receivers = leaders_[i].receivers = assign(parts, numLocal(i), pairing_, End::receive);
     for (std::size_t k = 0; k < parts.size(); ++k) {
       if (k == 0 || parts[k].node != parts[k - 1].node) {
         outbox[i].push_back({topology_.leaderOf(parts[k].node), {}});
@@ -292,14 +315,14 @@ void PairingAgreement::chooseReceivers() {
   exchange(std::move(outbox), sources);
 }
 
-/// (destination node, first origin, sender, receiver) of each part that leaves this node.
-std::vector<int> PairingAgreement::publishedTable(std::size_t i) const {
+/// The number of parts that leave, of those that arrive, and (other node, first origin, sender, receiver) of each.
+std::vector<int> PairingAgreement::partsTable(std::size_t i) const {
   std::map<int, const std::vector<int>*> receivers;  // by node
   for (const SetupMessage& message : inbox_[i]) {
     receivers[topology_.nodeOf(message.peer)] = &message.data;
   }
   const Leader& leader = leaders_[i];
-  std::vector<int> table;
+  std::vector<int> table{static_cast<int>(leader.sent.size()), static_cast<int>(leader.received.size())};
   std::size_t first = 0;  // part of the same node
   for (std::size_t k = 0; k < leader.sent.size(); ++k) {
     const TrafficPart& part = leader.sent[k];
@@ -307,33 +330,54 @@ std::vector<int> PairingAgreement::publishedTable(std::size_t i) const {
     table.insert(table.end(), {part.node, part.firstLocal, topology_.rankOn(homeOf(i), leader.senders[k]),
                                receivers.at(part.node)->at(k - first)});
   }
+  for (std::size_t k = 0; k < leader.received.size(); ++k) {
+    const TrafficPart& part = leader.received[k];
+    table.insert(table.end(),
+                 {part.node, part.firstLocal, part.sender, topology_.rankOn(homeOf(i), leader.receivers[k])});
+  }
   return table;
 }
 
-/// Round 4.
+/// The other ranks of the node whose values local process `local` gathers, ascending.
+std::vector<int> PairingAgreement::originsOf(std::size_t i, int local) const {
+  const Leader& leader = leaders_[i];
+  std::vector<int> origins;
+  for (std::size_t k = 0; k < leader.sent.size(); ++k) {
+    if (leader.senders[k] != local) {
+      continue;
+    }
+    const TrafficPart& part = leader.sent[k];
+    const bool isLast = k + 1 == leader.sent.size() || leader.sent[k + 1].node != part.node;
+    const int end = isLast ? numLocal(i) : leader.sent[k + 1].firstLocal;
+    for (const Share& share : leader.owned.at(part.node)) {
+      if (share.local >= part.firstLocal && share.local < end && share.local != local) {
+        origins.push_back(topology_.rankOn(homeOf(i), share.local));
+      }
+    }
+  }
+  std::sort(origins.begin(), origins.end());
+  origins.erase(std::unique(origins.begin(), origins.end()), origins.end());
+  return origins;
+}
+
+/// Round 4. A message holds the table of the node's parts, then the origins of the one who gets it.
 void PairingAgreement::publish() {
   Outbox outbox(ranks_.size());
   Sources sources(ranks_.size());
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     sources[i] = {topology_.leaderOf(homeOf(i))};
-    const std::vector<int> table = publishedTable(i);
-    for (int local = 0; isLeader(i) && local < numLocal(i); ++local) {
+    if (!isLeader(i)) {
+      continue;
+    }
+    const std::vector<int> table = partsTable(i);
+    for (int local = 0; local < numLocal(i); ++local) {
       outbox[i].push_back({topology_.rankOn(homeOf(i), local), table});
+      const std::vector<int> origins = originsOf(i, local);
+      std::vector<int>& data = outbox[i].back().data;
+      data.insert(data.end(), origins.begin(), origins.end());
     }
   }
   exchange(std::move(outbox), sources);
-}
-
-template <class Take>
-void PairingAgreement::forEachPart(const Take& take) const {
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    for (const SetupMessage& message : inbox_[i]) {
-      for (std::size_t k = 0; k < message.data.size(); k += 4) {
-        const NodePairing::Part part{message.data[k + 1], message.data[k + 2], message.data[k + 3]};
-        take(homeOf(i), message.data[k], part);
-      }
-    }
-  }
 }
 
 }  // namespace
@@ -346,7 +390,9 @@ NodePairing NodePairing::agree(SetupTransport& transport, const NodeTopology& to
   agreement.chooseReceivers();
   agreement.publish();
   NodePairing result;
-  agreement.forEachPart([&](int from, int to, const Part& part) { result.pairs_[key(from, to)].push_back(part); });
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    result.learn(patterns[i].rank, topology.nodeOf(patterns[i].rank), agreement.published(i));
+  }
   return result;
 }
 

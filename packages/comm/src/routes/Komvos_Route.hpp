@@ -35,6 +35,27 @@ class Route {
     static_cast<void>(patterns);
   }
 
+  /// Whom set-up messages of one stage come from and go to.
+  struct Peers {
+    std::vector<int> sources;  ///< each sends one message, which may be empty; ascending
+    std::vector<int> expects;  ///< these wait for a message, even if there is nothing for them; ascending
+  };
+
+  /// Whether peers() knows this stage after prepare(), the same on all ranks. If not, ranks find their senders by
+  /// consensus, which takes several times as long.
+  virtual bool knowsPeers(int stage) const {
+    static_cast<void>(stage);
+    return false;
+  }
+
+  /// The peers of `pattern.rank` in a stage that knowsPeers(). A rank sends to no other than those that list it among
+  /// their sources; of those, only the ranks that it would not write to anyway need be among its `expects`.
+  virtual Peers peers(int stage, const Pattern& pattern) const {
+    static_cast<void>(stage);
+    static_cast<void>(pattern);
+    return {};
+  }
+
   /// Where the value goes next.
   /// \param stage       0 .. numStages()-1
   /// \param here        the rank that holds it now

@@ -40,10 +40,18 @@ class SplitRoute : public Route {
     pairs_ = NodePairing::agree(transport, topology_, patterns, pairing_, splitValues_);
   }
 
+  bool knowsPeers(int) const override { return true; }
+  Peers peers(int stage, const Pattern& pattern) const override {
+    return {pairs_.sources(stage, pattern, topology_), {}};
+  }
+
   int hop(int stage, int, int origin, int destination) const override {
+    if (stage == 2) {
+      return destination;
+    }
     const int from = topology_.nodeOf(origin);
     const int to = topology_.nodeOf(destination);
-    if (from == to || stage == 2) {
+    if (from == to) {
       return destination;
     }
     const NodePairing::Part& part = pairs_.partOf(from, to, topology_.localRankOf(origin));

@@ -25,10 +25,18 @@ class ThreeStepRoute : public Route {
     pairs_ = NodePairing::agree(transport, topology_, patterns, pairing_);
   }
 
+  bool knowsPeers(int) const override { return true; }
+  Peers peers(int stage, const Pattern& pattern) const override {
+    return {pairs_.sources(stage, pattern, topology_), {}};
+  }
+
   int hop(int stage, int, int origin, int destination) const override {
+    if (stage == 2) {
+      return destination;
+    }
     const int from = topology_.nodeOf(origin);
     const int to = topology_.nodeOf(destination);
-    if (from == to || stage == 2) {
+    if (from == to) {
       return destination;
     }
     return stage == 0 ? pairs_.senderOf(from, to) : pairs_.receiverOf(from, to);

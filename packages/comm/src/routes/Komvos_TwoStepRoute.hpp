@@ -2,6 +2,7 @@
 /// One message from each process to each node, scattered on arrival.
 #pragma once
 
+#include <algorithm>
 #include <utility>
 
 #include "Komvos_Route.hpp"
@@ -22,15 +23,32 @@ class TwoStepRoute : public Route {
   std::string name() const override { return "two-step"; }
   int numStages() const override { return 2; }
 
+  bool knowsPeers(int stage) const override { return stage == 1; }
+
+  Peers peers(int, const Pattern& pattern) const override {
+    const int home = topology_.nodeOf(pattern.rank);
+    Peers peers;
+    for (const Pattern::Receive& receive : pattern.receives) {  // sorted by owner
+      const int owner = receive.value.owner;
+      if (topology_.nodeOf(owner) != home && partnerOf(owner, home) != pattern.rank) {
+        peers.sources.push_back(partnerOf(owner, home));
+      }
+    }
+    std::sort(peers.sources.begin(), peers.sources.end());
+    peers.sources.erase(std::unique(peers.sources.begin(), peers.sources.end()), peers.sources.end());
+    return peers;
+  }
+
   int hop(int stage, int, int origin, int destination) const override {
     const int to = topology_.nodeOf(destination);
-    if (stage == 1 || topology_.nodeOf(origin) == to) {
-      return destination;
-    }
-    return topology_.rankOn(to, topology_.localRankOf(origin) % topology_.numRanksOn(to));
+    return stage == 1 || topology_.nodeOf(origin) == to ? destination : partnerOf(origin, to);
   }
 
  private:
+  int partnerOf(int origin, int node) const {
+    return topology_.rankOn(node, topology_.localRankOf(origin) % topology_.numRanksOn(node));
+  }
+
   NodeTopology topology_;
 };
 

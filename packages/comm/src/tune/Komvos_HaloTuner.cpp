@@ -100,7 +100,7 @@ const Candidate& HaloTuner::State::planRoute(const RouteChoice& route) {
     return *planned;
   }
   MpiSetupTransport transport(userComm);
-  candidates.push_back(planCandidate(*comm, transport, options, patterns, route));
+  candidates.push_back(planCandidate(*comm, transport, options, patterns, route, true));
   for (Variant& one : variants) {
     if (one.route == route) {
       one.plan = candidates.back().plan;

@@ -114,7 +114,9 @@ class CandidatePlanner {
   std::vector<Candidate> take() { return std::move(candidates_); }
 
  private:
-  Candidate plan(const RouteChoice& choice) { return planCandidate(*comm_, transport_, options_, patterns_, choice); }
+  Candidate plan(const RouteChoice& choice) {
+    return planCandidate(*comm_, transport_, options_, patterns_, choice, !candidates_.empty());
+  }
 
   std::shared_ptr<PrivateComm> comm_;
   MpiSetupTransport transport_;
@@ -126,14 +128,15 @@ class CandidatePlanner {
 }  // namespace
 
 Candidate planCandidate(const PrivateComm& comm, MpiSetupTransport& transport, const ResolvedOptions& options,
-                        const std::vector<Pattern>& patterns, const RouteChoice& choice) {
+                        const std::vector<Pattern>& patterns, const RouteChoice& choice, bool again) {
   const ResolvedTopology& topology = options.topology;
   const std::unique_ptr<Route> route = makeRoute(choice, *topology.nodes, options.pairing, topology.sockets.get());
   Candidate candidate;
   const double start = MPI_Wtime();
   const long sentBefore = transport.messagesSent();
+  const auto build = again ? buildPlansAgain : buildPlans;
   candidate.plan =
-      std::make_shared<const ExchangePlan>(std::move(buildPlans(transport, *topology.nodes, *route, patterns).front()));
+      std::make_shared<const ExchangePlan>(std::move(build(transport, *topology.nodes, *route, patterns).front()));
   const double end = MPI_Wtime();
   reduceCost(comm.get(), end - start, end - options.startedAt, transport.messagesSent() - sentBefore, *candidate.plan,
              countsOfRank(patterns.front(), *topology.nodes), candidate);

@@ -32,9 +32,10 @@ struct Candidate {
 };
 
 /// Plans one route, by messages. \param patterns of this rank, normalized
+/// \param again a route of these patterns was planned before
 /// \note Collective on the transport. \throws BadInput on all ranks
 Candidate planCandidate(const PrivateComm& comm, MpiSetupTransport& transport, const ResolvedOptions& options,
-                        const std::vector<Pattern>& patterns, const RouteChoice& choice);
+                        const std::vector<Pattern>& patterns, const RouteChoice& choice, bool again);
 
 /// Whether vectors of the default device can go through shared memory at all.
 bool canShareMemory(const ResolvedOptions& options);
