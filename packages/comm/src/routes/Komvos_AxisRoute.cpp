@@ -17,6 +17,14 @@ AxisRoute::AxisRoute(const AxisFactors& factors, int numRanks) : factors_(factor
   }
 }
 
+bool AxisRoute::knowsPeers(int stage) const {
+  // Most messages along an axis may be empty. Up to so many cost less than a consensus; a grid that fits the nodes has
+  // axes of this length from 64^3 nodes on.
+  constexpr int longest = 64;
+  const int lengths[] = {1, factors_.x, factors_.y, factors_.z, 1};
+  return lengths[stage] <= longest;
+}
+
 Route::Peers AxisRoute::peers(int stage, const Pattern& pattern) const {
   const auto& [c, x, y, z] = factors_;
   const int here = pattern.rank;

@@ -25,8 +25,8 @@ class AxisRoute : public Route {
   /// "axis:C,X,Y,Z".
   std::string name() const override { return "axis:" + factors_.text(); }
   int numStages() const override { return 5; }
-  /// A collector waits for its whole group, and for all collectors on its axis.
-  bool knowsPeers(int) const override { return true; }
+  /// A collector waits for its whole group, and for all collectors on its axis unless they are very many.
+  bool knowsPeers(int stage) const override;
   Peers peers(int stage, const Pattern& pattern) const override;
   int hop(int stage, int here, int origin, int destination) const override;
 

@@ -351,6 +351,19 @@ TEST(SetUp, RanksKnowWhomToWaitFor) {
   }
 }
 
+TEST(SetUp, CollectorsOnVeryLongAxesFindEachOtherByConsensus) {
+  const Needs halo = KomvosTest::randomNeeds(130, 3, 2, 1);
+  const auto patterns = KomvosTest::patternsFromNeeds(halo.owner, halo.needs);
+  const NodeTopology nodes = NodeTopology::uniform(130, 2);
+  for (const auto& [text, ofConsensus] : {std::pair{"axis:2,13,5,1", 0}, std::pair{"axis:2,65,1,1", 1}}) {
+    CountingTransport transport(130);
+    const auto route = makeRoute(Komvos::parseRoute(text), nodes, Pairing::byVolume, nullptr);
+    buildPlans(transport, nodes, *route, patterns);
+    EXPECT_EQ(ofConsensus, transport.roundsOfConsensus()) << text;
+    EXPECT_EQ(5 - ofConsensus, transport.roundsOfKnown()) << text;
+  }
+}
+
 // --- axis ------------------------------------------------------------------------------------------------------------
 
 /// Section 2 of the paper, word by word.

@@ -271,7 +271,8 @@ TEST(Traffic, SetUpSendsToWhomItMustAndAsManyCollectivesOnAnyNumberOfRanks) {
   int size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   // A rank has one neighbour on each side. Each stage tells the next hop what comes; where a route is agreed on, a rank
-  // asks and answers for one node. One message more to each of 7 others would show.
+  // asks and answers for one node; a collector writes to the others on its axes. One message more to each of 7 others
+  // would show.
   struct Most {
     RouteChoice route;
     std::size_t messages;
@@ -279,7 +280,7 @@ TEST(Traffic, SetUpSendsToWhomItMustAndAsManyCollectivesOnAnyNumberOfRanks) {
   };
   const std::vector<Most> most{{RouteChoice::standard, 0, 6},   {RouteChoice::twoStep, 3, 13},
                                {RouteChoice::threeStep, 7, 14}, {RouteChoice::split, 7, 14},
-                               {RouteChoice::axis, 4, 17},      {RouteChoice::sockets, 7, 18}};
+                               {RouteChoice::axis, 7, 17},      {RouteChoice::sockets, 7, 18}};
   for (const auto& [route, messages, collectives] : most) {
     SCOPED_TRACE(toString(route));
     Komvos::HaloReport report;
@@ -344,7 +345,10 @@ TEST(Traffic, SetUpTakesTheSameMemoryAndCollectivesOn4And8Ranks) {
     };
     const auto of4 = most(half, 4);
     const auto of8 = most(MPI_COMM_WORLD, 8);
-    EXPECT_EQ(of4, of8) << route << ": bytes, collectives, gathers";
+    const int moreCollectors = std::string(route) == "axis" ? 4 : 0;
+    EXPECT_LE(of8[0], of4[0] + 256 * moreCollectors) << route << ": bytes";
+    EXPECT_EQ(of4[1], of8[1]) << route << ": collectives";
+    EXPECT_EQ(of4[2], of8[2]) << route << ": gathers";
     EXPECT_TRUE(of8[0] > 0 || !allocationsAreCounted()) << route;
   }
   MPI_Comm_free(&half);
