@@ -1,6 +1,6 @@
 #include "Komvos_AxisFactors.hpp"
 
-#include <numeric>
+#include <algorithm>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_NodeTopology.hpp"
@@ -11,11 +11,15 @@ namespace {
 
 std::vector<int> divisorsOf(int number) {
   std::vector<int> divisors;
-  for (int d = 1; d <= number; ++d) {
+  for (int d = 1; d <= number / d; ++d) {
     if (number % d == 0) {
       divisors.push_back(d);
+      if (d != number / d) {
+        divisors.push_back(number / d);
+      }
     }
   }
+  std::sort(divisors.begin(), divisors.end());
   return divisors;
 }
 
@@ -60,12 +64,6 @@ AxisFactors AxisFactors::balanced(int numRanks, int c) {
   return best;
 }
 
-AxisFactors AxisFactors::fitting(const NodeTopology& nodes) {
-  int c = nodes.numRanks();  // groups of c end wherever the node changes
-  for (int rank = nodes.endOfInterval(0); rank < nodes.numRanks(); rank = nodes.endOfInterval(rank)) {
-    c = std::gcd(c, rank);
-  }
-  return balanced(nodes.numRanks(), c);
-}
+AxisFactors AxisFactors::fitting(const NodeTopology& nodes) { return balanced(nodes.numRanks(), nodes.largestGroup()); }
 
 }  // namespace Komvos

@@ -1,13 +1,15 @@
 // How a placement is kept and found.
 //
-// A uniform placement is two numbers. Any other is a list of intervals: consecutive ranks on one node. intervalOf(rank)
-// and rankOn(node, local) are binary searches, in all intervals and in those of a node. detect() asks MPI which ranks
-// can share memory, detectSockets() asks hwloc where each rank is bound; gather() makes one placement of what the nodes
-// know. fromMap() and parse() come to the same intervals from labels and from text.
+// A uniform or cyclic placement is two numbers. Any other is a list of intervals: consecutive ranks on one node.
+// intervalOf(rank) and rankOn(node, local) are binary searches, in all intervals and in those of a node. detect() asks
+// MPI which ranks can share memory, detectSockets() asks hwloc where each rank is bound; gather() makes one placement
+// of what the nodes know, of a few numbers if that is enough. fromMap() and parse() come to the same placements from
+// labels and from text.
 #include "Komvos_NodeTopology.hpp"
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 #include <sstream>
 
@@ -25,6 +27,21 @@ NodeTopology NodeTopology::uniform(int numRanks, int ranksPerNode) {
   topology.numRanks_ = numRanks;
   topology.uniform_ = std::min(ranksPerNode, numRanks);
   topology.numNodes_ = (numRanks - 1) / topology.uniform_ + 1;
+  return topology;
+}
+
+NodeTopology NodeTopology::cyclic(int numRanks, int numNodes) {
+  if (numNodes < 1 || numNodes > numRanks) {
+    throw BadInput("NodeTopology::cyclic: " + std::to_string(numRanks) + " ranks on " + std::to_string(numNodes) +
+                   " nodes; each node must have one");
+  }
+  if (numNodes == 1 || numNodes == numRanks) {
+    return uniform(numRanks, numRanks / numNodes);
+  }
+  NodeTopology topology;
+  topology.numRanks_ = numRanks;
+  topology.numNodes_ = numNodes;
+  topology.isCyclic_ = true;
   return topology;
 }
 
@@ -71,6 +88,13 @@ NodeTopology NodeTopology::fromIntervals(int numRanks, std::vector<RankInterval>
     topology.uniform_ = ppn;
     return topology;
   }
+  const auto isDealt = [&](const RankInterval& interval) {
+    return interval.node == (&interval - intervals.data()) % topology.numNodes_;
+  };
+  if (static_cast<int>(intervals.size()) == numRanks && std::all_of(intervals.begin(), intervals.end(), isDealt)) {
+    topology.isCyclic_ = true;
+    return topology;
+  }
   topology.nodeOffset_.assign(topology.numNodes_ + 1, 0);
   for (const RankInterval& interval : intervals) {
     ++topology.nodeOffset_[interval.node + 1];
@@ -102,7 +126,7 @@ MPI_Comm nodeOfThisRank(MPI_Comm comm) {
 
 NodeTopology NodeTopology::detect(MPI_Comm comm) {
   MPI_Comm node = nodeOfThisRank(comm);
-  NodeTopology topology = gather(comm, node);
+  NodeTopology topology = fromCommunicators(comm, node);
   MPI_Comm_free(&node);
   return topology;
 }
@@ -116,7 +140,7 @@ NodeTopology NodeTopology::detectSockets(MPI_Comm comm) {
   mpiCheck(MPI_Comm_rank(node, &rank), "MPI_Comm_rank");
   MPI_Comm socket = MPI_COMM_NULL;
   mpiCheck(MPI_Comm_split(node, lowest < 0 ? 0 : mine, rank, &socket), "MPI_Comm_split");
-  NodeTopology topology = gather(comm, socket);
+  NodeTopology topology = fromCommunicators(comm, socket);
   MPI_Comm_free(&socket);
   MPI_Comm_free(&node);
   return topology;
@@ -158,10 +182,39 @@ void broadcastList(MPI_Comm comm, std::vector<int>& list) {
 
 }  // namespace
 
+namespace {
+
+/// What leaders find out about all nodes.
+enum Placement { inBlocks, inTurn, irregular };
+
+/// Whether a placement is uniform or cyclic, from what each node knows of itself.
+/// \param ranks of this rank's node, ascending \note Collective on the leaders, which are numbered as nodes.
+Placement agreeOnPlacement(MPI_Comm leaders, const std::vector<int>& ranks) {
+  int node = 0, numNodes = 0;
+  mpiCheck(MPI_Comm_rank(leaders, &node), "MPI_Comm_rank");
+  mpiCheck(MPI_Comm_size(leaders, &numNodes), "MPI_Comm_size");
+  const int size = static_cast<int>(ranks.size());
+  // In blocks of the same length, node * length is the first rank; so all but the last have that length.
+  const int length = node == 0 ? size : ranks.front() / node;
+  int isNoBlock = ranks.front() != node * length || size > length;
+  int isNotDealt = 0;
+  for (int i = 0; i < size; ++i) {
+    isNoBlock |= ranks[i] != ranks.front() + i;
+    isNotDealt |= ranks[i] != node + i * numNodes;
+  }
+  int most[] = {isNoBlock, isNotDealt, length, -length};
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, most, static_cast<int>(std::size(most)), MPI_INT, MPI_MAX, leaders),
+           "MPI_Allreduce");
+  const bool lengthsAreEqual = most[2] == -most[3];
+  return most[0] == 0 && lengthsAreEqual ? inBlocks : most[1] == 0 ? inTurn : irregular;
+}
+
+}  // namespace
+
 /// Tells all ranks of `comm` which of them share a `node`; the ranks of both are in the same order. The lowest rank of
-/// each node, its leader, describes its node by intervals of consecutive ranks; leaders, ordered by rank, number the
-/// nodes, share what they have, and pass it on.
-NodeTopology NodeTopology::gather(MPI_Comm comm, MPI_Comm node) {
+/// each node is its leader; leaders, ordered by rank, number the nodes. If the placement is irregular, each describes
+/// its node by intervals of consecutive ranks, all share what they have, and pass it on.
+NodeTopology NodeTopology::fromCommunicators(MPI_Comm comm, MPI_Comm node) {
   int rank = 0;
   int size = 0;
   int local = 0;
@@ -171,19 +224,32 @@ NodeTopology NodeTopology::gather(MPI_Comm comm, MPI_Comm node) {
   MPI_Comm leaders = MPI_COMM_NULL;
   mpiCheck(MPI_Comm_split(comm, local == 0 ? 0 : MPI_UNDEFINED, rank, &leaders), "MPI_Comm_split");
   const std::vector<int> ranks = ranksOfNode(rank, node);
-  std::vector<int> all;  // four numbers for each interval, as in RankInterval
+  std::vector<int> all;         // four numbers for each interval, as in RankInterval, if the placement is irregular
+  int placement[] = {0, 0, 0};  // Placement, ranks of the first node, number of nodes
   if (local == 0) {
     int nodeId = 0;
     mpiCheck(MPI_Comm_rank(leaders, &nodeId), "MPI_Comm_rank");
-    std::vector<int> mine;
-    for (int i = 0; i < static_cast<int>(ranks.size()); ++i) {
-      if (i == 0 || ranks[i] != ranks[i - 1] + 1) {
-        mine.insert(mine.end(), {ranks[i], nodeId, i, 0});
+    placement[0] = agreeOnPlacement(leaders, ranks);
+    placement[1] = nodeId == 0 ? static_cast<int>(ranks.size()) : ranks.front() / nodeId;  // the same, if in blocks
+    mpiCheck(MPI_Comm_size(leaders, &placement[2]), "MPI_Comm_size");
+    if (placement[0] == irregular) {
+      std::vector<int> mine;
+      for (int i = 0; i < static_cast<int>(ranks.size()); ++i) {
+        if (i == 0 || ranks[i] != ranks[i - 1] + 1) {
+          mine.insert(mine.end(), {ranks[i], nodeId, i, 0});
+        }
+        ++mine.back();
       }
-      ++mine.back();
+      all = concatenate(leaders, mine);
     }
-    all = concatenate(leaders, mine);
     MPI_Comm_free(&leaders);
+  }
+  mpiCheck(MPI_Bcast(placement, static_cast<int>(std::size(placement)), MPI_INT, 0, node), "MPI_Bcast");
+  if (placement[0] == inBlocks) {
+    return uniform(size, placement[1]);
+  }
+  if (placement[0] == inTurn) {
+    return cyclic(size, placement[2]);
   }
   broadcastList(node, all);
   std::vector<RankInterval> intervals;
@@ -284,13 +350,16 @@ const NodeTopology::RankInterval& NodeTopology::intervalOf(int rank) const {
 
 int NodeTopology::nodeOf(int rank) const {
   checkRank(rank);
-  return uniform_ ? rank / uniform_ : intervalOf(rank).node;
+  return uniform_ ? rank / uniform_ : isCyclic_ ? rank % numNodes_ : intervalOf(rank).node;
 }
 
 int NodeTopology::localRankOf(int rank) const {
   checkRank(rank);
   if (uniform_) {
     return rank % uniform_;
+  }
+  if (isCyclic_) {
+    return rank / numNodes_;
   }
   const RankInterval& interval = intervalOf(rank);
   return interval.firstLocal + rank - interval.firstRank;
@@ -301,6 +370,9 @@ int NodeTopology::endOfInterval(int rank) const {
   if (uniform_) {
     return rank + std::min(numRanks_ - rank, uniform_ - rank % uniform_);
   }
+  if (isCyclic_) {
+    return rank + 1;
+  }
   const RankInterval& interval = intervalOf(rank);
   return interval.firstRank + interval.count;
 }
@@ -309,6 +381,9 @@ int NodeTopology::numRanksOn(int node) const {
   checkNode(node);
   if (uniform_) {
     return std::min(uniform_, numRanks_ - node * uniform_);
+  }
+  if (isCyclic_) {
+    return (numRanks_ - 1 - node) / numNodes_ + 1;
   }
   const RankInterval& last = intervals_[intervalsOfNode_[nodeOffset_[node + 1] - 1]];
   return last.firstLocal + last.count;
@@ -322,6 +397,9 @@ int NodeTopology::rankOn(int node, int local) const {
   if (uniform_) {
     return node * uniform_ + local;
   }
+  if (isCyclic_) {
+    return node + local * numNodes_;
+  }
   const auto first = intervalsOfNode_.begin() + nodeOffset_[node];
   const auto after = std::upper_bound(first, intervalsOfNode_.begin() + nodeOffset_[node + 1], local,
                                       [this](int l, int interval) { return l < intervals_[interval].firstLocal; });
@@ -329,11 +407,25 @@ int NodeTopology::rankOn(int node, int local) const {
   return interval.firstRank + local - interval.firstLocal;
 }
 
+int NodeTopology::largestGroup() const {
+  if (uniform_) {
+    return std::gcd(numRanks_, uniform_);
+  }
+  int c = isCyclic_ ? 1 : numRanks_;
+  for (const RankInterval& interval : intervals_) {
+    c = std::gcd(c, interval.firstRank);
+  }
+  return c;
+}
+
 std::uint64_t NodeTopology::fingerprint() const {
   std::uint64_t hash = 14695981039346656037ull;  // FNV-1a
   const auto mix = [&hash](int number) { hash = (hash ^ static_cast<std::uint32_t>(number)) * 1099511628211ull; };
   mix(numRanks_);
   mix(uniform_);
+  if (isCyclic_) {
+    mix(numNodes_);
+  }
   for (const RankInterval& interval : intervals_) {
     mix(interval.firstRank);
     mix(interval.node);
@@ -349,18 +441,18 @@ std::size_t NodeTopology::memoryBytes() const {
 std::string NodeTopology::describe() const {
   int fewest = numRanksOn(numNodes_ - 1);
   int most = numRanksOn(0);
-  for (int node = 0; node < numNodes_ && !uniform_; ++node) {
+  for (int node = 0; node < numNodes_ && !intervals_.empty(); ++node) {
     fewest = std::min(fewest, numRanksOn(node));
     most = std::max(most, numRanksOn(node));
   }
   std::ostringstream text;
   text << numRanks_ << (numRanks_ == 1 ? " rank on " : " ranks on ") << numNodes_
        << (numNodes_ == 1 ? " node" : " nodes");
-  if (fewest == most) {
-    text << " (" << most << " each)";
-  } else {
-    text << " (" << fewest << " to " << most << " each)";
+  text << " (";
+  if (fewest != most) {
+    text << fewest << " to ";
   }
+  text << most << " each" << (isCyclic_ ? ", in turn)" : ")");
   return text.str();
 }
 

@@ -13,9 +13,9 @@ namespace Komvos {
 /// Maps every rank of a communicator to a node and to a local rank on that node.
 ///
 /// Nodes are numbered 0 .. numNodes()-1, by their lowest rank (detect) or by label (fromMap); local ranks
-/// 0 .. numRanksOn(node)-1 by rank. Nodes may
-/// hold different numbers of ranks, and the ranks of a node need not be neighbours. Kept as intervals of consecutive
-/// ranks: O(1) memory when every node has the next ppn ranks, O(number of nodes) for any blocked placement.
+/// 0 .. numRanksOn(node)-1 by rank. Nodes may hold different numbers of ranks, and the ranks of a node need not be
+/// neighbours. O(1) memory when every node has the next ppn ranks and when ranks are dealt to nodes in turn; any other
+/// placement is kept as intervals of consecutive ranks, O(number of nodes) for blocks of different lengths.
 class NodeTopology {
  public:
   /// Asks MPI which ranks can share memory. \note Collective on `comm`.
@@ -27,9 +27,17 @@ class NodeTopology {
   /// \note Collective on `comm`.
   static NodeTopology detectSockets(MPI_Comm comm);
 
+  /// Nodes of your own. \param node the ranks of this rank's node, in the same order as in `comm`
+  /// \note Collective on `comm`.
+  static NodeTopology fromCommunicators(MPI_Comm comm, MPI_Comm node);
+
   /// `ranksPerNode` consecutive ranks on each node; the last node takes what is left.
   /// \throws BadInput unless both numbers are at least 1.
   static NodeTopology uniform(int numRanks, int ranksPerNode);
+
+  /// Ranks dealt to nodes in turn, as by `mpirun --map-by node`: rank r is on node r % numNodes.
+  /// \throws BadInput unless 1 <= numNodes <= numRanks.
+  static NodeTopology cyclic(int numRanks, int numNodes);
 
   /// Any placement. \param nodeOfRank one arbitrary non-negative label per rank; equal labels share a node.
   /// \throws BadInput on an empty list or a negative label.
@@ -56,6 +64,8 @@ class NodeTopology {
   /// One more than the last of the consecutive ranks on the node of `rank`, from `rank` on.
   int endOfInterval(int rank) const;
   bool sameNode(int a, int b) const { return nodeOf(a) == nodeOf(b); }
+  /// The largest divisor c of numRanks() such that each group of ranks c*i ... c*i + c-1 stays on one node.
+  int largestGroup() const;
 
   /// A hash; collisions are possible.
   std::uint64_t fingerprint() const;
@@ -72,7 +82,6 @@ class NodeTopology {
   };
 
   NodeTopology() = default;
-  static NodeTopology gather(MPI_Comm comm, MPI_Comm node);
   static NodeTopology fromIntervals(int numRanks, std::vector<RankInterval> intervalsByRank);
   const RankInterval& intervalOf(int rank) const;
   void checkRank(int rank) const;
@@ -80,7 +89,8 @@ class NodeTopology {
 
   int numRanks_ = 0;
   int numNodes_ = 0;
-  int uniform_ = 0;                      // ranks on every node but the last, 0 if the intervals below are needed
+  bool isCyclic_ = false;                // with several ranks on some of several nodes
+  int uniform_ = 0;                      // ranks on every node but the last; 0 if cyclic, or given by intervals
   std::vector<RankInterval> intervals_;  // by first rank
   std::vector<int> nodeOffset_;          // numNodes + 1, into intervalsOfNode_
   std::vector<int> intervalsOfNode_;     // indices into intervals_, by node, then by first local rank

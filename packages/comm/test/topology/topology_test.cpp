@@ -90,6 +90,51 @@ TEST(NodeTopology, UniformPlacementIsWhatTheLabelsSay) {
   }
 }
 
+TEST(NodeTopology, CyclicPlacementIsWhatTheLabelsSay) {
+  for (int ranks = 1; ranks <= 13; ++ranks) {
+    for (int nodes = 1; nodes <= ranks; ++nodes) {
+      std::vector<int> label(ranks);
+      for (int rank = 0; rank < ranks; ++rank) {
+        label[rank] = rank % nodes;
+      }
+      const NodeTopology cyclic = NodeTopology::cyclic(ranks, nodes);
+      expectIs(cyclic, label);
+      EXPECT_EQ(sizeof(NodeTopology), cyclic.memoryBytes());
+      EXPECT_EQ(sizeof(NodeTopology), NodeTopology::fromMap(label).memoryBytes());
+      EXPECT_EQ(NodeTopology::fromMap(label).fingerprint(), cyclic.fingerprint());
+      EXPECT_EQ(NodeTopology::fromMap(label).describe(), cyclic.describe());
+    }
+  }
+  EXPECT_NE(NodeTopology::cyclic(16, 4).fingerprint(), NodeTopology::cyclic(16, 2).fingerprint());
+  EXPECT_NE(NodeTopology::cyclic(16, 4).fingerprint(), NodeTopology::uniform(16, 4).fingerprint());
+}
+
+TEST(NodeTopology, NoLargerGroupsStayOnTheirNodes) {
+  const auto stayOnNode = [](const NodeTopology& nodes, int c) {
+    for (int rank = 0; rank < nodes.numRanks(); ++rank) {
+      if (!nodes.sameNode(rank, rank / c * c)) {
+        return false;
+      }
+    }
+    return nodes.numRanks() % c == 0;
+  };
+  std::vector<NodeTopology> all{NodeTopology::parse("4,8,4", 16), NodeTopology::parse("6,3,9", 18),
+                                NodeTopology::parse("5,2,5", 12), NodeTopology::fromMap({0, 0, 1, 1, 0, 0})};
+  for (int ranks = 1; ranks <= 16; ++ranks) {
+    for (int n = 1; n <= ranks; ++n) {
+      all.push_back(NodeTopology::uniform(ranks, n));
+      all.push_back(NodeTopology::cyclic(ranks, n));
+    }
+  }
+  for (const NodeTopology& nodes : all) {
+    int largest = 1;
+    for (int c = 1; c <= nodes.numRanks(); ++c) {
+      largest = stayOnNode(nodes, c) ? c : largest;
+    }
+    EXPECT_EQ(largest, nodes.largestGroup()) << nodes.describe();
+  }
+}
+
 TEST(NodeTopology, UniformPlacementTakesTheSameMemoryForAnyNumberOfRanks) {
   const std::size_t small = NodeTopology::uniform(4, 2).memoryBytes();
   EXPECT_EQ(small, sizeof(NodeTopology));
@@ -170,6 +215,8 @@ TEST(NodeTopology, BadNumbersAreRefused) {
   EXPECT_THROW(NodeTopology::uniform(0, 1), BadInput);
   EXPECT_THROW(NodeTopology::uniform(4, 0), BadInput);
   EXPECT_THROW(NodeTopology::uniform(4, -1), BadInput);
+  EXPECT_THROW(NodeTopology::cyclic(4, 0), BadInput);
+  EXPECT_THROW(NodeTopology::cyclic(4, 5), BadInput);
   EXPECT_THROW(NodeTopology::fromMap({}), BadInput);
   EXPECT_THROW(NodeTopology::fromMap({0, -1}), BadInput);
   const NodeTopology topology = NodeTopology::parse("5,2", 7);
@@ -187,6 +234,8 @@ TEST(NodeTopology, DescriptionNamesRanksAndNodes) {
   EXPECT_EQ("7 ranks on 2 nodes (2 to 5 each)", NodeTopology::parse("5,2", 7).describe());
   EXPECT_EQ("7 ranks on 2 nodes (2 to 5 each)", NodeTopology::parse("2,5", 7).describe());
   EXPECT_EQ("7 ranks on 2 nodes (2 to 5 each)", NodeTopology::uniform(7, 5).describe());
+  EXPECT_EQ("16 ranks on 4 nodes (4 each, in turn)", NodeTopology::cyclic(16, 4).describe());
+  EXPECT_EQ("7 ranks on 2 nodes (3 to 4 each, in turn)", NodeTopology::cyclic(7, 2).describe());
   EXPECT_EQ("1 rank on 1 node (1 each)", NodeTopology::uniform(1, 1).describe());
 }
 
@@ -300,6 +349,47 @@ TEST(NodeTopologyDetect, SocketsOfThisMachineStayInsideNodes) {
     }
   }
   MPI_Comm_free(&half);
+}
+
+TEST(NodeTopologyDetect, NodesOfAnyShapeAreFoundFromTheirCommunicators) {
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  std::vector<std::vector<int>> all;
+  for (int n = 1; n <= size; ++n) {
+    std::vector<int> blocks(size), inTurn(size), longLast(size), longFirst(size);
+    for (int r = 0; r < size; ++r) {
+      blocks[r] = r / n;
+      inTurn[r] = r % n;
+      longLast[r] = std::min(r, size - n);
+      longFirst[r] = std::max(r, n);
+    }
+    all.insert(all.end(), {blocks, inTurn, longLast, longFirst});
+  }
+  all.push_back(std::vector<int>(size));
+  for (int r = 0; r < size; ++r) {
+    all.back()[r] = std::min(r / 2, 1);  // two ranks, and all others
+  }
+  KomvosTest::Random random(11);
+  for (int trial = 0; trial < 20; ++trial) {
+    std::vector<int> label(size);
+    for (int& one : label) {
+      one = random.below(3);
+    }
+    all.push_back(label);
+  }
+  for (const std::vector<int>& any : all) {
+    std::vector<int> label(size);  // the lowest rank of the node
+    for (int r = 0; r < size; ++r) {
+      label[r] = static_cast<int>(std::find(any.begin(), any.end(), any[r]) - any.begin());
+    }
+    MPI_Comm node = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, label[rank], rank, &node);
+    const NodeTopology found = NodeTopology::fromCommunicators(MPI_COMM_WORLD, node);
+    MPI_Comm_free(&node);
+    expectIs(found, label);
+    EXPECT_EQ(NodeTopology::fromMap(label).fingerprint(), found.fingerprint());
+  }
 }
 
 TEST(NodeTopologyDetect, FindsTheRanksThatShareMemoryOnAnyCommunicator) {
