@@ -133,7 +133,7 @@ void HaloTuner::tuneOnline(const HaloCounts& counts, double secondsBefore) {
   state.addContenders(counts);
   const RouteForecast forecast(counts, *state.options.topology.nodes, state.options.machine.get());
   // To plan the standard route takes no messages, the others take several rounds of them.
-  constexpr double dearer = 6;
+  constexpr double dearer = 3.5;
   const double planSeconds = dearer * state.candidates.front().report.buildSeconds;
   const std::vector<TuningDecision>& lost = state.precedent.lost();
   std::vector<Forecast> forecasts;
