@@ -76,7 +76,7 @@ class Tuner(ProgramTest):
                                            ("three-step", (), {"KOMVOS_TUNING_CACHE": str(file)})):
             first = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--route", route, "--save-tuning-cache", file)
             book = json.loads(file.read_text())
-            self.assertEqual((book["format"], book["version"]), ("komvos-tuning-cache", 1))
+            self.assertEqual((book["format"], book["version"]), ("komvos-tuning-cache", 2))
             second = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, *option, environment=environment)
             self.assertEqual(second["iterations"], first["iterations"])
             self.assertEqual(len(second["halos"]), len(first["halos"]))
@@ -124,12 +124,49 @@ class Tuner(ProgramTest):
                                      r"were measured is clearly faster\.|[a-z-]+ sends \d+ instead of \d+ messages).* One "
                                      r"exchange took \d+ us")
 
-    def test_decisions_that_do_not_fit_are_refused_with_the_reason(self):
+    def test_decisions_that_do_not_fit_are_a_note_or_an_error_if_they_are_required(self):
         file, other = self.folder / "decisions.json", self.folder / "other.json"
-        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--save-tuning-cache", file)
+        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--route", "three-step", "--save-tuning-cache", file)
         text = file.read_text()
         machine = json.loads(text)["decisions"][0]["machine"]
         other.write_text(text.replace(machine, "a computer of 1950"))
+        cases = [
+            (("--ranks-per-node", "1,3", "--tuning-cache", file), (str(file), "made for other nodes: 4 ranks")),
+            (("--ranks-per-node", 2, "--entries", 7, "--tuning-cache", file), (str(file), "for this pattern")),
+            (("--ranks-per-node", 2, "--tuning-cache", other),
+             (str(other), "made on another machine: a computer of 1950; here: " + machine)),
+        ]
+        for options, reasons in cases:
+            result = run(4, "solve", *self.PROBLEM, *options)
+            self.assertEqual(result.code, 0, result.err)
+            notes = [line for line in result.out.splitlines() if line.startswith("note  ")]
+            self.assertEqual(len(notes), 1, result.out)
+            for reason in ("tuned as without a tuning cache: 1 of 1 halos in use", *reasons):
+                self.assertIn(reason, notes[0])
+            halo = self.solve(4, *self.PROBLEM, *options)["halos"][0]
+            self.assertFalse(halo["from_tuning_cache"])
+            self.assertIn(reasons[1], halo["tuning_cache_note"])
+        self.check_refusals([(("solve", *self.PROBLEM, *options, "--require-tuning-cache"), list(reasons))
+                             for options, reasons in cases], ranks=(4,))
+        code = {"KOMVOS_REQUIRE_TUNING_CACHE": "1"}
+        result = run(4, "solve", *self.PROBLEM, *cases[1][0], environment=code)
+        self.assertNotEqual(result.code, 0)
+        self.assertIn("for this pattern", result.err)
+
+    def test_a_similar_halo_begins_as_decided_before(self):
+        file = self.folder / "decisions.json"
+        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--route", "two-step", "--save-tuning-cache", file)
+        bigger = ("--problem", "random", "--n", 1300, "--ranks-per-node", 2, "--tuning-cache", file, "--tuning", "off")
+        halo = self.solve(4, *bigger)["halos"][0]
+        self.assertEqual((halo["route"], halo["began_as_similar"]), ("two-step", True))
+        much_bigger = (*bigger[:3], 4000, *bigger[4:])
+        halo = self.solve(4, *much_bigger)["halos"][0]
+        self.assertEqual((halo["route"], halo["began_as_similar"]), ("standard", False))
+
+    def test_damaged_decisions_are_refused(self):
+        file = self.folder / "decisions.json"
+        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--save-tuning-cache", file)
+        text = file.read_text()
         cut, typo, grid = (self.folder / f"{name}.json" for name in ("cut", "typo", "grid"))
         route = json.loads(text)["decisions"][0]["route"]
         grid.write_text(text.replace(f'"route": "{route}"', '"route": "axis:3,1,1,1"'))
@@ -137,10 +174,6 @@ class Tuner(ProgramTest):
         typo.write_text(text.replace('"on_node"', '"an_node"'))
         solve = ("solve", *self.PROBLEM)
         self.check_refusals([
-            ((*solve, "--ranks-per-node", "1,3", "--tuning-cache", file), [file, "made for other nodes: 4 ranks"]),
-            ((*solve, "--ranks-per-node", 2, "--entries", 7, "--tuning-cache", file), [file, "for this pattern"]),
-            ((*solve, "--ranks-per-node", 2, "--tuning-cache", other),
-             [other, "made on another machine: a computer of 1950; here: " + machine]),
             ((*solve, "--ranks-per-node", 2, "--tuning-cache", cut), [cut, "damaged"]),
             ((*solve, "--ranks-per-node", 2, "--tuning-cache", typo), [typo, "on_node"]),
             ((*solve, "--ranks-per-node", 2, "--tuning-cache", grid), [grid, "axis:3,1,1,1", "product 4"]),

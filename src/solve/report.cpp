@@ -42,7 +42,7 @@ std::string times(const HaloReport& r) {
 
 /// Why a halo in use keeps the standard route.
 std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
-  if (solve.fromTuningCache) {
+  if (r.fromTuningCache) {
     return "as in the tuning cache";
   }
   if (solve.route != "auto") {
@@ -88,6 +88,21 @@ std::string gain(const HaloEntry& halo, const SolveReport& solve) {
          times(r);
 }
 
+/// Of the table of halos in use.
+std::string headOfUsed(const SolveReport& r) {
+  const auto isFirstWithNote = [](const HaloEntry& one) { return one.used && !one.report.tuningCacheNote.empty(); };
+  const auto without = std::find_if(r.halos.begin(), r.halos.end(), isFirstWithNote);
+  if (without == r.halos.end()) {
+    return r.fromTuningCache ? "halos in use, as in the tuning cache"
+                             : "halos in use, route " + r.route + ", pairing " + r.pairing;
+  }
+  const auto used = std::count_if(r.halos.begin(), r.halos.end(), [](const HaloEntry& one) { return one.used; });
+  const auto count = std::count_if(r.halos.begin(), r.halos.end(), isFirstWithNote);
+  return format("note           tuned as without a tuning cache: %ld of %ld halos in use. For %s, ",
+                static_cast<long>(count), static_cast<long>(used), without->name.c_str()) +
+         without->report.tuningCacheNote + "\nhalos in use";
+}
+
 std::string plural(int count, const char* word) { return std::to_string(count) + " " + word + (count == 1 ? "" : "s"); }
 
 std::string outcomeText(const SolveReport& r) {
@@ -119,9 +134,7 @@ std::string toText(const SolveReport& r) {
   if (used.empty()) {
     return text + "halos          none, no rank needs values of another\n";
   }
-  text += (r.fromTuningCache ? "halos in use, as in the tuning cache"
-                             : "halos in use, route " + r.route + ", pairing " + r.pairing) +
-          "\n" + used;
+  text += headOfUsed(r) + "\n" + used;
   for (const HaloEntry& halo : r.halos) {
     if (halo.used && halo.report.chosenSeconds > 0) {
       text += "variants considered for " + halo.name + ", * chosen:\n" + describe(halo.report);

@@ -28,7 +28,7 @@ struct SolveReport {
   std::string partition;
   std::string route, pairing, intraNode;  ///< as asked for
   std::string tuning;
-  bool fromTuningCache = false;  ///< a tuning cache decided instead
+  bool fromTuningCache = false;  ///< a tuning cache decides instead, where it has a decision
   std::string solver, preconditioner;
   int iterations = 0;
   int maxIterations = 0;

@@ -41,6 +41,9 @@ ExchangeOptions fromCommandLine(const SolveOptions& options, MPI_Comm comm, cons
   if (!options.tuningCacheFile.empty()) {
     exchange.tuningCache = std::make_shared<const TuningCache>(TuningCache::load(comm, options.tuningCacheFile));
   }
+  if (options.requireTuningCache) {
+    exchange.requireTuningCache = true;
+  }
   return exchange;
 }
 

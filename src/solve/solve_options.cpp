@@ -61,8 +61,11 @@ void addExchangeOptions(CLI::App& solve, SolveOptions& options) {
       ->type_name("FILE");
   solve
       .add_option("--tuning-cache", options.tuningCacheFile,
-                  "follow the decisions in this file, tune nothing; ignored beside --route, --pairing or --on-node")
+                  "follow the decisions in this file and tune only halos that it has none for; ignored beside --route, "
+                  "--pairing or --on-node")
       ->type_name("FILE");
+  solve.add_flag("--require-tuning-cache", options.requireTuningCache,
+                 "it is an error if the tuning cache has no decision for a halo");
 }
 
 }  // namespace

@@ -22,6 +22,7 @@ struct SolveOptions : ProblemOptions {
   std::string tuning;
   std::string machine;
   std::string tuningCacheFile;
+  bool requireTuningCache = false;
   std::string saveTuningCacheFile;
   std::string solver = "auto";
   std::string preconditioner;  ///< empty: muelu, but jacobi for "random"

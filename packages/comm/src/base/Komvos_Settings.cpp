@@ -44,15 +44,17 @@ Settings readSettings() {
         std::find_if(std::begin(texts), std::end(texts), [&](const auto& one) { return name == one.first; });
     if (found != std::end(texts)) {
       *found->second = value;
+    } else if (name == "KOMVOS_REQUIRE_TUNING_CACHE") {
+      settings.requireTuningCache = parseSwitch(name, value);
     } else if (name == "KOMVOS_GPU_AWARE_MPI") {
       settings.gpuAwareMpi = parseSwitch(name, value);
     } else if (name == "KOMVOS_STAGED") {
       settings.staged = parseSwitch(name, value);
     } else {
-      throw BadInput(
-          "environment variable " + name +
-          " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_OVERLAP, KOMVOS_TUNING, "
-          "KOMVOS_TUNING_CACHE, KOMVOS_MACHINE, KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI, KOMVOS_STAGED are");
+      throw BadInput("environment variable " + name +
+                     " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_OVERLAP, KOMVOS_TUNING, "
+                     "KOMVOS_TUNING_CACHE, KOMVOS_REQUIRE_TUNING_CACHE, KOMVOS_MACHINE, KOMVOS_RANKS_PER_NODE, "
+                     "KOMVOS_GPU_AWARE_MPI, KOMVOS_STAGED are");
     }
   }
   return settings;

@@ -15,6 +15,7 @@ namespace Komvos {
 /// - KOMVOS_OVERLAP: none, interior, by-node or auto
 /// - KOMVOS_TUNING: online, exhaustive or off
 /// - KOMVOS_TUNING_CACHE: a file of TuningCache
+/// - KOMVOS_REQUIRE_TUNING_CACHE: 0 or 1; whether that file must have a decision for every halo. Default: 0
 /// - KOMVOS_MACHINE: as machineByNameOrFile reads it
 /// - KOMVOS_RANKS_PER_NODE: a topology as in NodeTopology::parse, instead of the detected one
 ///
@@ -32,6 +33,7 @@ struct Settings {
   std::optional<std::string> tuningCache;
   std::optional<std::string> machine;
   std::optional<std::string> ranksPerNode;
+  std::optional<bool> requireTuningCache;
   std::optional<bool> gpuAwareMpi;
   std::optional<bool> staged;
 };

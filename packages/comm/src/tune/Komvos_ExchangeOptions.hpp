@@ -28,7 +28,9 @@ class TuningCache;
 /// - the file in KOMVOS_TUNING_CACHE, if `tuningCache` is empty as well, KOMVOS_PAIRING is not set, and KOMVOS_ROUTE
 ///   and KOMVOS_ON_NODE are not set or "auto".
 ///
-/// Otherwise it is ignored. A cache that is consulted must have a decision for this halo.
+/// Otherwise it is ignored. Where it has no decision for this halo, the halo is tuned as if there were no cache, but
+/// begins with the decision for the most similar one; HaloReport::tuningCacheNote says why. With `requireTuningCache`
+/// that is an error.
 ///
 /// The result must be the same on all ranks, `overlap` and `record` excepted; headers named after them hold the classes
 /// used here.
@@ -46,8 +48,9 @@ struct ExchangeOptions {
   /// KOMVOS_MACHINE; default: none.
   std::shared_ptr<const MachineModel> machine;
   std::shared_ptr<const TuningCache> tuningCache;  ///< KOMVOS_TUNING_CACHE; default: none
-  /// Whether a halo that was tuned before on this communicator, with the same options, begins with what was decided
-  /// then: one of the same pattern, as in a hierarchy that is set up again on the same graph.
+  std::optional<bool> requireTuningCache;          ///< KOMVOS_REQUIRE_TUNING_CACHE; default: false
+  /// Whether a halo begins with what was decided on this communicator before, with the same options: for the same
+  /// pattern, as in a hierarchy that is set up again on the same graph, or after a trial for a similar one.
   bool reuseDecisions = true;
   /// Receives the decision that is made here, and again whenever online tuning changes it; may be given on some ranks
   /// only.

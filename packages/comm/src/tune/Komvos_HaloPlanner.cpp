@@ -1,6 +1,7 @@
 #include "Komvos_HaloPlanner.hpp"
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,9 +38,16 @@ HaloReport reportOf(std::vector<Impl::Candidate>& candidates, std::size_t chosen
   return report;
 }
 
-/// Where nothing is measured before the first use: the standard route, and shared memory on the nodes where it can be
-/// had, which is seldom slower.
-void takeFirstGuess(Impl::ResolvedOptions& options) {
+/// Where nothing is measured before the first use: what is best for a similar halo; else the standard route, and shared
+/// memory on the nodes where it can be had, which is seldom slower.
+void takeFirstGuess(Impl::ResolvedOptions& options, const std::optional<TuningDecision>& similar) {
+  if (similar && options.route == RouteChoice::automatic) {
+    options.route = similar->route;
+    options.pairing = similar->pairing;
+  }
+  if (similar && options.intraNode == IntraNode::automatic) {
+    options.intraNode = similar->intraNode;
+  }
   if (options.route == RouteChoice::automatic) {
     options.route = RouteChoice::standard;
   }
@@ -67,19 +75,26 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
   Impl::ResolvedOptions resolved = Impl::resolveOptions(*ours, options);
   resolved.startedAt = start;
   pattern.normalize();
-  const Impl::ResolvedOptions asked = resolved;
-  const bool tunesLater = asked.leavesOpen() && !asked.tuningCache && asked.tuning == Tuning::online;
+  Impl::ResolvedOptions asked = resolved;
   const bool reverseIsOpen = asked.route == RouteChoice::automatic;
   Impl::Precedent precedent(comm, pattern, resolved, options.record);
-  if (resolved.leavesOpen() && asked.tuning != Tuning::exhaustive) {
-    takeFirstGuess(resolved);
-  }
+  const bool tunesLater = asked.leavesOpen() && !precedent.fromTuningCache() && asked.tuning == Tuning::online;
+  const bool measures = resolved.leavesOpen() && asked.tuning == Tuning::exhaustive;
+  bool beganAsSimilar = false;
+  const auto decide = [&](const HaloCounts& counts) {
+    precedent.describe(counts);
+    if (resolved.leavesOpen() && !measures) {
+      const std::optional<TuningDecision> similar = precedent.ofSimilar();
+      beganAsSimilar = similar.has_value();
+      takeFirstGuess(resolved, similar);
+    }
+  };
 
-  const bool measures = resolved.leavesOpen();
   const Impl::CandidateTimer timer(comm, pattern.numOwned, pattern.numTarget, resolved.mpiIsGpuAware,
                                    resolved.forceStaging);
-  std::vector<Impl::Candidate> candidates = Impl::planCandidates(comm, pattern, resolved);
-  const Impl::HaloCounts counts = candidates.front().counts;
+  std::vector<Impl::Candidate> candidates = Impl::planCandidates(comm, pattern, resolved, decide);
+  asked.pairing = resolved.pairing;
+  const HaloCounts counts = candidates.front().counts;
   const std::size_t chosen = Impl::chooseCandidate(candidates, resolved, timer);
 
   PlannedHalo halo;
@@ -95,6 +110,9 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
   halo.report = reportOf(candidates, chosen, resolved.pairing);
   halo.report.reverseRoute = toString(reverse);
   halo.report.decisionReused = precedent.reused();
+  halo.report.beganAsSimilar = beganAsSimilar;
+  halo.report.fromTuningCache = precedent.fromTuningCache();
+  halo.report.tuningCacheNote = precedent.tuningCacheNote();
   halo.report.setupSeconds = candidates.back().secondsOfAll;
   if (measures) {
     halo.report.setupSeconds = MPI_Wtime() - start;

@@ -56,6 +56,12 @@ std::string describe(const HaloReport& report) {
   if (report.decisionReused) {
     text += "  decided when a halo of the same pattern was tuned before\n";
   }
+  if (report.beganAsSimilar) {
+    text += "  began as a similar halo was decided before\n";
+  }
+  if (!report.tuningCacheNote.empty()) {
+    text += "  " + report.tuningCacheNote + "\n";
+  }
   text += trials(report);
   return text;
 }

@@ -54,7 +54,10 @@ struct HaloReport {
   /// first is that of the standard route by messages.
   double standardSeconds = 0;
   double chosenSeconds = 0;
-  bool decisionReused = false;  ///< taken over from a halo of the same pattern that was tuned before
+  bool decisionReused = false;   ///< taken over from a halo of the same pattern that was tuned before
+  bool beganAsSimilar = false;   ///< began as a similar halo was decided before
+  bool fromTuningCache = false;  ///< as the tuning cache says
+  std::string tuningCacheNote;   ///< why the tuning cache does not say it; empty if it does, or if there is none
 
   // Of online tuning:
   bool online = false;

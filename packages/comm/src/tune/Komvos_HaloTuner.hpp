@@ -14,6 +14,7 @@
 
 namespace Komvos {
 
+struct HaloCounts;
 struct HaloReport;
 struct RouteChoice;
 struct TuningDecision;
@@ -21,7 +22,6 @@ struct TuningDecision;
 namespace Impl {
 
 struct Candidate;
-struct HaloCounts;
 class Precedent;
 struct ResolvedOptions;
 

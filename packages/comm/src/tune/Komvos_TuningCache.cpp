@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
@@ -19,6 +21,8 @@
 // How this works. A decision belongs to a HaloKey: makeHaloKey() makes it from all ranks' patterns, the nodes and the
 // machine. load() reads the file on rank 0 and broadcasts its text, so that parse() has the same outcome on all ranks;
 // save() writes beside the file and renames, so that a run that breaks off leaves the old one.
+//
+// Where no key fits, the nearest one is a first guess: difference() compares what the forecast of routes rests on.
 namespace Komvos {
 
 namespace {
@@ -26,7 +30,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* format = "komvos-tuning-cache";
-constexpr int version = 1;
+constexpr int version = 2;
 
 std::string hex(std::uint64_t number) {
   char text[17];
@@ -41,12 +45,35 @@ std::uint64_t fromHex(const std::string& text) {
   return std::stoull(text, nullptr, 16);
 }
 
-HaloKey readKey(const Json& json) {
+/// The names of counts in a file.
+constexpr std::pair<const char*, long HaloCounts::*> countNames[] = {
+    {"ranks_off_node", &HaloCounts::ranksOffNode}, {"values_off_node", &HaloCounts::valuesOffNode},
+    {"other_nodes", &HaloCounts::nodes},           {"values_of_nodes", &HaloCounts::valuesOfNodes},
+    {"ranks_on_node", &HaloCounts::ranksOnNode},   {"values_on_node", &HaloCounts::valuesOnNode}};
+
+/// \throws BadInput if it is negative
+template <class Number>
+Number readNumber(const Json& json, const char* name) {
+  const auto number = json.at(name).get<Number>();
+  if (number < 0) {
+    throw BadInput(std::string(name) + " is " + std::to_string(number));
+  }
+  return number;
+}
+
+HaloKey readKey(const Json& json, int itsVersion) {
   HaloKey key;
   key.pattern = fromHex(json.at("pattern").get<std::string>());
   key.topology = fromHex(json.at("topology").get<std::string>());
   key.topologyText = json.at("topology_text").get<std::string>();
   key.machine = json.at("machine").get<std::string>();
+  if (itsVersion > 1) {
+    key.numRanks = readNumber<int>(json, "ranks");
+    key.numNodes = readNumber<int>(json, "nodes");
+    for (const auto& [name, count] : countNames) {
+      key.counts.*count = readNumber<long>(json.at("counts"), name);
+    }
+  }
   return key;
 }
 
@@ -86,7 +113,30 @@ HaloKey makeHaloKey(MPI_Comm comm, const Pattern& pattern, const NodeTopology& t
     hash = Impl::mix(Impl::mix(Impl::mix(hash, receive.value.owner), receive.value.local), receive.target);
   }
   mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &hash, 1, MPI_UINT64_T, MPI_SUM, ours->get()), "MPI_Allreduce");
-  return {hash, topology.fingerprint(), topology.describe(), machineOf(*ours)};
+  return {
+      hash, topology.fingerprint(), topology.describe(), machineOf(*ours), topology.numRanks(), topology.numNodes()};
+}
+
+std::optional<double> difference(const HaloKey& a, const HaloKey& b) {
+  if (a.machine != b.machine) {
+    return std::nullopt;
+  }
+  std::vector<std::pair<long, long>> numbers{{a.numRanks, b.numRanks}, {a.numNodes, b.numNodes}};
+  for (const auto& one : countNames) {
+    numbers.emplace_back(a.counts.*one.second, b.counts.*one.second);
+  }
+  double sum = 0;
+  for (const auto& [x, y] : numbers) {
+    if ((x == 0) != (y == 0)) {
+      return std::nullopt;
+    }
+    const double powers = x == y ? 0 : std::abs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
+    if (powers > 1) {
+      return std::nullopt;
+    }
+    sum += powers;
+  }
+  return sum;
 }
 
 TuningCache TuningCache::load(MPI_Comm comm, const std::string& file) {
@@ -113,14 +163,15 @@ TuningCache TuningCache::parse(const std::string& text, const std::string& name)
   cache.name_ = name;
   try {
     const Json json = Json::parse(text);
-    if (json.at("format") != format || json.at("version") != version) {
-      throw BadInput("format is not " + std::string(format) + ", version " + std::to_string(version));
+    const Json &itsFormat = json.at("format"), &itsVersion = json.at("version");
+    if (itsFormat != format || (itsVersion != 1 && itsVersion != version)) {
+      throw BadInput("format is not " + std::string(format) + ", version 1 or " + std::to_string(version));
     }
     if (!json.at("decisions").is_array()) {
       throw BadInput("\"decisions\" is not a list");
     }
     for (const Json& one : json.at("decisions")) {
-      cache.entries_.push_back({readKey(one), readDecision(one)});
+      cache.entries_.push_back({readKey(one, itsVersion.get<int>()), readDecision(one)});
     }
   } catch (const nlohmann::json::exception& error) {
     throw BadInput("tuning cache " + name + ": damaged, or not such a file: " + error.what());
@@ -133,10 +184,17 @@ TuningCache TuningCache::parse(const std::string& text, const std::string& name)
 std::string TuningCache::toText() const {
   Json json{{"format", format}, {"version", version}, {"decisions", Json::array()}};
   for (const Entry& entry : entries_) {
+    Json counts;
+    for (const auto& [name, count] : countNames) {
+      counts[name] = entry.halo.counts.*count;
+    }
     json["decisions"].push_back({{"pattern", hex(entry.halo.pattern)},
                                  {"topology", hex(entry.halo.topology)},
                                  {"topology_text", entry.halo.topologyText},
                                  {"machine", entry.halo.machine},
+                                 {"ranks", entry.halo.numRanks},
+                                 {"nodes", entry.halo.numNodes},
+                                 {"counts", counts},
                                  {"route", toString(entry.decision.route)},
                                  {"pairing", toString(entry.decision.pairing)},
                                  {"on_node", toString(entry.decision.intraNode)}});
@@ -155,30 +213,45 @@ void TuningCache::save(const std::string& file) const {
   }
 }
 
+bool TuningCache::Entry::isFor(const HaloKey& other) const {
+  return halo.pattern == other.pattern && halo.topology == other.topology && halo.machine == other.machine;
+}
+
 void TuningCache::add(const HaloKey& halo, const TuningDecision& decision) {
-  const auto same = [&](const Entry& entry) {
-    return entry.halo.pattern == halo.pattern && entry.halo.topology == halo.topology &&
-           entry.halo.machine == halo.machine;
-  };
+  const auto same = [&](const Entry& entry) { return entry.isFor(halo); };
   entries_.erase(std::remove_if(entries_.begin(), entries_.end(), same), entries_.end());
   entries_.push_back({halo, decision});
 }
 
-const TuningDecision& TuningCache::find(const HaloKey& halo) const {
+const TuningDecision* TuningCache::find(const HaloKey& halo) const {
+  const auto found =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.isFor(halo); });
+  return found != entries_.end() ? &found->decision : nullptr;
+}
+
+std::string TuningCache::whyNone(const HaloKey& halo) const {
   std::string reason = "none of its " + std::to_string(entries_.size()) + " decisions is for this pattern";
   for (const Entry& entry : entries_) {
-    if (entry.halo.pattern != halo.pattern) {
-      continue;
-    }
-    if (entry.halo.topology != halo.topology) {
+    if (entry.halo.pattern == halo.pattern && entry.halo.topology != halo.topology) {
       reason = "made for other nodes: " + entry.halo.topologyText + "; here: " + halo.topologyText;
-    } else if (entry.halo.machine != halo.machine) {
+    } else if (entry.halo.pattern == halo.pattern) {
       reason = "made on another machine: " + entry.halo.machine + "; here: " + halo.machine;
-    } else {
-      return entry.decision;
     }
   }
-  throw BadInput("tuning cache " + name_ + " does not fit this halo: " + reason);
+  return "tuning cache " + name_ + " does not fit this halo: " + reason;
+}
+
+const TuningDecision* TuningCache::findSimilar(const HaloKey& halo) const {
+  const TuningDecision* nearest = nullptr;
+  double least = HUGE_VAL;
+  for (const Entry& entry : entries_) {
+    const std::optional<double> here = difference(entry.halo, halo);
+    if (here && *here < least) {
+      least = *here;
+      nearest = &entry.decision;
+    }
+  }
+  return nearest;
 }
 
 }  // namespace Komvos

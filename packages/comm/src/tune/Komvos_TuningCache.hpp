@@ -5,9 +5,11 @@
 #include <mpi.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "Komvos_HaloCounts.hpp"
 #include "Komvos_IntraNode.hpp"
 #include "Komvos_Pairing.hpp"
 #include "Komvos_RouteChoice.hpp"
@@ -30,12 +32,23 @@ struct HaloKey {
   std::uint64_t topology = 0;  ///< NodeTopology::fingerprint, of the nodes
   std::string topologyText;    ///< NodeTopology::describe
   std::string machine;         ///< processor and MPI library of rank 0
+  // By which halos are alike; 0 in files of version 1.
+  int numRanks = 0;
+  int numNodes = 0;
+  HaloCounts counts = {};  ///< the most on any rank; makeHaloKey() leaves them 0
 };
 
 /// \param pattern normalized \note Collective on `comm`.
 HaloKey makeHaloKey(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topology);
 
-/// Decisions by halo, and their file: JSON, {"format": "komvos-tuning-cache", "version": 1, "decisions": [...]}.
+/// How unlike two halos on the same machine are: the sum over their numbers of ranks, nodes, messages and values of by
+/// how many powers of two they differ.
+/// \return nothing if a number differs by more than a factor of two, or the machines differ: then what is best for one
+/// says little about the other
+std::optional<double> difference(const HaloKey& a, const HaloKey& b);
+
+/// Decisions by halo, and their file: JSON, {"format": "komvos-tuning-cache", "version": 2, "decisions": [...]}.
+/// Version 1, without what makes halos similar, is read, too.
 class TuningCache {
  public:
   /// Rank 0 reads. \throws BadInput on all ranks if the file cannot be read, is not such a file, or is damaged.
@@ -50,16 +63,23 @@ class TuningCache {
 
   /// Adds a decision, in place of an earlier one for the same halo, topology and machine.
   void add(const HaloKey& halo, const TuningDecision& decision);
-  /// \throws BadInput with the reason if there is none: another pattern, topology or machine.
-  const TuningDecision& find(const HaloKey& halo) const;
+  /// \return null if there is none
+  const TuningDecision* find(const HaloKey& halo) const;
+  /// Why find() found none: another pattern, topology or machine.
+  std::string whyNone(const HaloKey& halo) const;
+  /// The decision for the halo that differs least, whatever its pattern and topology. It may not suit these nodes.
+  /// \return null if none is similar
+  const TuningDecision* findSimilar(const HaloKey& halo) const;
   std::size_t size() const { return entries_.size(); }
-  /// The file it was read from, for errors.
+  /// The file it was read from, for messages.
   const std::string& name() const { return name_; }
 
  private:
   struct Entry {
     HaloKey halo;
     TuningDecision decision;
+
+    bool isFor(const HaloKey& other) const;
   };
   std::string name_ = "(not saved)";
   std::vector<Entry> entries_;

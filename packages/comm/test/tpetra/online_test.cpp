@@ -45,7 +45,9 @@ ExchangeOptions tuned(const NodeTopology& nodes, Tuning tuning = Tuning::online)
 
 /// A halo in which everybody needs everything, and vectors for it.
 struct DenseHalo {
-  MapPair maps = makeMaps(mapKinds()[6], 5, Tpetra::getDefaultComm());
+  explicit DenseHalo(MapPair m = makeMaps(mapKinds()[6], 5, Tpetra::getDefaultComm())) : maps(std::move(m)) {}
+
+  MapPair maps;
   Import import{maps.owned, maps.overlapping};
   MultiVector<double> source{maps.owned, 1};
   MultiVector<double> expected{maps.overlapping, 1};
@@ -320,6 +322,50 @@ TEST(OnlineTuning, ANewHaloOfTheSamePatternGoesOnWhereTheOldOneEnded) {
   importMany(second, data, "none", 100);
   EXPECT_TRUE(second.report().trials.empty()) << "they lost before";
   EXPECT_EQ(first.report().route, second.report().route);
+}
+
+/// Everybody owns so many entries, and needs all.
+MapPair denseMaps(int perRank) {
+  const auto comm = Tpetra::getDefaultComm();
+  std::vector<GO> owned, overlapping;
+  for (GO k = 0; k < perRank * comm->getSize(); ++k) {
+    (k / perRank == comm->getRank() ? owned : overlapping).push_back(k);
+  }
+  overlapping.insert(overlapping.begin(), owned.begin(), owned.end());
+  return {std::to_string(perRank) + " entries a rank", makeMap(owned, comm), makeMap(overlapping, comm)};
+}
+
+/// As with the next matrix of a sequence, refined a little.
+TEST(OnlineTuning, ASimilarHaloBeginsWithTheWinnerOfTheOther) {
+  const int size = Tpetra::getDefaultComm()->getSize();
+  ExchangeOptions options = tuned(NodeTopology::uniform(size, 2));
+  options.reuseDecisions = true;
+  options.pairing = Komvos::Pairing::leastLoaded;  // as in no other test: these decisions are its own
+  const auto startsWith = [&](int perRank) {
+    const MapPair maps = denseMaps(perRank);
+    return NodeAwareImport<>(Import(maps.owned, maps.overlapping), options).report();
+  };
+  EXPECT_FALSE(startsWith(22).beganAsSimilar) << "nothing was tried yet";
+  {
+    DenseHalo data(denseMaps(20));
+    const NodeAwareImport<> first(data.import, options);
+    importMany(first, data, "three-step", 1500);
+    if (first.report().route != "three-step") {
+      return;  // nothing to combine
+    }
+  }
+  EXPECT_EQ("three-step", startsWith(23).route);
+  EXPECT_TRUE(startsWith(17).beganAsSimilar);
+  EXPECT_EQ("standard", startsWith(41).route) << "more than twice as much";
+  EXPECT_FALSE(startsWith(9).beganAsSimilar);
+
+  DenseHalo other(denseMaps(25));
+  const NodeAwareImport<> second(other.import, options);
+  EXPECT_FALSE(second.report().decisionReused);
+  EXPECT_EQ("three-step", second.report().route);
+  importMany(second, other, "standard", 1500);
+  EXPECT_FALSE(second.report().trials.empty()) << "a guess is not a decision";
+  EXPECT_EQ("standard", second.report().route);
 }
 
 }  // namespace

@@ -1,25 +1,35 @@
 #include "Komvos_Precedent.hpp"
 
-#include <unordered_map>
+#include <cmath>
+#include <map>
 #include <utility>
 
+#include "Komvos_Error.hpp"
 #include "Komvos_Hash.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_Route.hpp"
 
+// How this works. A decision for the same halo is looked for in the tuning cache, then among those of this
+// communicator. Failing that, the decision for the most similar halo is a first guess, from the tuning cache if it has
+// one. All of that is the same on all ranks, and so is what comes out.
 namespace Komvos::Impl {
 
 /// What was decided on a communicator, the same on all its ranks: by a hash of pattern and options.
 struct Precedent::Earlier {
   struct Decision {
+    HaloKey halo;
+    std::uint64_t options;
     TuningDecision chosen;
     std::vector<TuningDecision> lost;
   };
-  std::unordered_map<std::uint64_t, Decision> byHalo;
+  std::map<std::uint64_t, Decision> byHalo;
 };
 
 Precedent::Precedent(MPI_Comm comm, const Pattern& pattern, ResolvedOptions& options,
-                     std::shared_ptr<TuningCache> cache)
-    : remembers_(options.reuseDecisions && !options.tuningCache && options.leavesOpen()), cache_(std::move(cache)) {
+                     std::shared_ptr<TuningCache> record)
+    : remembers_(options.reuseDecisions && options.leavesOpen()),
+      topology_(options.topology),
+      record_(std::move(record)) {
   const auto follow = [&options](const TuningDecision& decision) {
     options.route = decision.route;
     options.pairing = decision.pairing;
@@ -29,15 +39,26 @@ Precedent::Precedent(MPI_Comm comm, const Pattern& pattern, ResolvedOptions& opt
     key_ = makeHaloKey(comm, pattern, *options.topology.nodes);
   }
   if (options.tuningCache) {
-    follow(options.tuningCache->find(key_));
-  } else if (remembers_) {
-    const std::shared_ptr<PrivateComm> ours = PrivateComm::of(comm);
+    const TuningDecision* const decision = options.tuningCache->find(key_);
+    if (decision != nullptr) {
+      follow(*decision);
+      fromTuningCache_ = true;
+      remembers_ = false;
+      return;
+    }
+    note_ = options.tuningCache->whyNone(key_);
+    if (options.requireTuningCache) {
+      throw BadInput(note_);
+    }
+    tuningCache_ = std::move(options.tuningCache);
+  }
+  if (remembers_) {
     struct Holder {
       std::shared_ptr<Earlier> earlier = std::make_shared<Earlier>();
     };
-    earlier_ = ours->attached<Holder>([] { return std::make_shared<Holder>(); }).earlier;
-    hash_ = mix(key_.pattern, options.fingerprint());
-    const auto found = earlier_->byHalo.find(hash_);
+    earlier_ = PrivateComm::of(comm)->attached<Holder>([] { return std::make_shared<Holder>(); }).earlier;
+    options_ = options.fingerprint();
+    const auto found = earlier_->byHalo.find(mix(key_.pattern, options_));
     if (found != earlier_->byHalo.end()) {
       reused_ = true;
       lost_ = found->second.lost;
@@ -46,12 +67,43 @@ Precedent::Precedent(MPI_Comm comm, const Pattern& pattern, ResolvedOptions& opt
   }
 }
 
+/// Of those decisions of this run that were compared with others.
+std::optional<TuningDecision> Precedent::nearestHere() const {
+  std::optional<TuningDecision> nearest;
+  double least = HUGE_VAL;
+  for (const auto& [hash, one] : earlier_->byHalo) {
+    const std::optional<double> here = difference(one.halo, key_);
+    if (here && *here < least && one.options == options_ && !one.lost.empty()) {
+      least = *here;
+      nearest = one.chosen;
+    }
+  }
+  return nearest;
+}
+
+std::optional<TuningDecision> Precedent::ofSimilar() const {
+  std::optional<TuningDecision> similar;
+  if (tuningCache_ && tuningCache_->findSimilar(key_) != nullptr) {
+    similar = *tuningCache_->findSimilar(key_);
+  } else if (remembers_) {
+    similar = nearestHere();
+  }
+  if (similar) {
+    try {
+      makeRoute(similar->route, *topology_.nodes, similar->pairing, topology_.sockets.get());
+    } catch (const BadInput&) {  // a grid of other ranks
+      similar.reset();
+    }
+  }
+  return similar;
+}
+
 void Precedent::keep(const TuningDecision& decision, const std::vector<TuningDecision>& lost) {
-  if (cache_) {
-    cache_->add(key_, decision);
+  if (record_) {
+    record_->add(key_, decision);
   }
   if (remembers_) {
-    earlier_->byHalo[hash_] = {decision, lost};
+    earlier_->byHalo[mix(key_.pattern, options_)] = {key_, options_, decision, lost};
   }
 }
 

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "Komvos_Pattern.hpp"
@@ -17,15 +19,27 @@ namespace Komvos::Impl {
 /// How a halo was decided before, in a tuning cache or earlier on this communicator, and where to keep how it is now.
 class Precedent {
  public:
-  /// Takes a decision over into the options, as if it had been given there.
-  /// \param cache where decisions are kept, too; may be null, and may be given on some ranks only
-  /// \note Collective on `comm`.
-  Precedent(MPI_Comm comm, const Pattern& pattern, ResolvedOptions& options, std::shared_ptr<TuningCache> cache);
+  /// Takes a decision over into the options, as if it had been given there. Where their tuning cache has none, it is
+  /// taken out of them.
+  /// \param record where decisions are kept, too; may be null, and may be given on some ranks only
+  /// \note Collective on `comm`. \throws BadInput on all ranks if a tuning cache has no decision but must
+  Precedent(MPI_Comm comm, const Pattern& pattern, ResolvedOptions& options, std::shared_ptr<TuningCache> record);
 
+  /// Whether the tuning cache had the decision.
+  bool fromTuningCache() const { return fromTuningCache_; }
+  /// Why it had not; empty if it had, or if there is none.
+  const std::string& tuningCacheNote() const { return note_; }
   /// Whether a halo of the same pattern was decided earlier in this run.
   bool reused() const { return reused_; }
   /// Variants that lost against it then.
   const std::vector<TuningDecision>& lost() const { return lost_; }
+
+  /// Says what this halo is like. Needed before any of the following.
+  void describe(const HaloCounts& counts) { key_.counts = counts; }
+
+  /// How the most similar halo was decided, in the tuning cache or after a trial in this run, if its route can be had
+  /// here.
+  std::optional<TuningDecision> ofSimilar() const;
 
   /// \param lost variants that lost against it
   void keep(const TuningDecision& decision, const std::vector<TuningDecision>& lost);
@@ -33,13 +47,19 @@ class Precedent {
  private:
   struct Earlier;
 
+  std::optional<TuningDecision> nearestHere() const;
+
   bool remembers_;
   bool reused_ = false;
+  bool fromTuningCache_ = false;
+  std::string note_;
+  std::shared_ptr<const TuningCache> tuningCache_;  // that had no decision
+  ResolvedTopology topology_;
   HaloKey key_;
-  std::uint64_t hash_ = 0;
+  std::uint64_t options_ = 0;  // their fingerprint
   std::vector<TuningDecision> lost_;
   std::shared_ptr<Earlier> earlier_;
-  std::shared_ptr<TuningCache> cache_;
+  std::shared_ptr<TuningCache> record_;
 };
 
 }  // namespace Komvos::Impl

@@ -89,6 +89,7 @@ Agreement agreementOn(const ResolvedOptions& options, const Files& files) {
   all.same("GPU-awareness of MPI (KOMVOS_GPU_AWARE_MPI)", options.mpiIsGpuAware ? 1 : 0);
   all.same("staging of messages (KOMVOS_STAGED)", options.forceStaging ? 1 : 0);
   all.same("reuse of decisions", options.reuseDecisions ? 1 : 0);
+  all.same("strictness about the tuning cache (KOMVOS_REQUIRE_TUNING_CACHE)", options.requireTuningCache ? 1 : 0);
   all.same("topology", topology.nodes ? topology.nodes->fingerprint() : 0);
   all.same("socket topology", topology.sockets ? topology.sockets->fingerprint() : 0);
   all.same("machine model", options.machine ? hashOf(machineToJson(*options.machine)) : 0);
@@ -144,6 +145,7 @@ Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, 
   resolved.mpiIsGpuAware = gpuAwareMpi();
   resolved.forceStaging = settings.staged.value_or(false);
   resolved.reuseDecisions = options.reuseDecisions;
+  resolved.requireTuningCache = options.requireTuningCache.value_or(settings.requireTuningCache.value_or(false));
   resolved.machine = options.machine;
   resolved.topology = {options.topology, options.sockets};
   resolveLocally(resolved.topology, settings, numRanks);
@@ -231,6 +233,7 @@ ExchangeOptions ResolvedOptions::toOptions() const {
   options.tuning = tuning;
   options.columns = columns;
   options.reuseDecisions = reuseDecisions;
+  options.requireTuningCache = requireTuningCache;
   options.topology = topology.nodes;
   options.sockets = topology.sockets;
   options.machine = machine;

@@ -34,6 +34,7 @@ struct ResolvedOptions {
   bool mpiIsGpuAware = false;  ///< from the environment or Tpetra only, see gpuAwareMpi()
   bool forceStaging = false;   ///< from the environment only, see stagingForced()
   bool reuseDecisions = true;
+  bool requireTuningCache = false;
   double startedAt = 0;          ///< MPI_Wtime() when planHalo() began
   bool someRankRecords = false;  ///< has ExchangeOptions::record
   ResolvedTopology topology;

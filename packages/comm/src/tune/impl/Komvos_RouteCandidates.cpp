@@ -111,6 +111,8 @@ class CandidatePlanner {
     }
   }
 
+  const HaloCounts& counts() const { return candidates_.front().counts; }
+
   std::vector<Candidate> take() { return std::move(candidates_); }
 
  private:
@@ -166,8 +168,10 @@ std::vector<RouteChoice> combiningRoutes(const NodeTopology& nodes, const NodeTo
   return routes;
 }
 
-std::vector<Candidate> planCandidates(MPI_Comm comm, Pattern pattern, const ResolvedOptions& options) {
+std::vector<Candidate> planCandidates(MPI_Comm comm, Pattern pattern, const ResolvedOptions& options,
+                                      const std::function<void(const HaloCounts&)>& decide) {
   CandidatePlanner planner(comm, std::move(pattern), options);
+  decide(planner.counts());
   if (options.route == RouteChoice::automatic) {
     planner.addPromisingRoutes();
   } else if (options.route != RouteChoice::standard) {

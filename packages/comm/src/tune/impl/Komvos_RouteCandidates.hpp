@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -43,7 +44,9 @@ bool canShareMemory(const ResolvedOptions& options);
 /// Plans the candidates that the options allow; first the standard route by messages, as a reference in any case.
 /// \param pattern normalized
 /// \param options with the decision of a tuning cache, if there is one, already taken over
+/// \param decide  called once the standard route is planned, with the counts of the halo; may change the options
 /// \note Collective on `comm`. \throws BadInput on all ranks
-std::vector<Candidate> planCandidates(MPI_Comm comm, Pattern pattern, const ResolvedOptions& options);
+std::vector<Candidate> planCandidates(MPI_Comm comm, Pattern pattern, const ResolvedOptions& options,
+                                      const std::function<void(const HaloCounts&)>& decide);
 
 }  // namespace Komvos::Impl

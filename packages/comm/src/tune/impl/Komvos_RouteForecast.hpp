@@ -2,6 +2,7 @@
 /// What routes will cost, from counts that every rank has before anything is planned.
 #pragma once
 
+#include "Komvos_HaloCounts.hpp"
 #include "Komvos_IntraNode.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_Pattern.hpp"
@@ -12,16 +13,6 @@ namespace Komvos {
 struct MachineModel;
 
 namespace Impl {
-
-/// What a halo demands of one rank, or the most of each number on any rank.
-struct HaloCounts {
-  long ranksOffNode = 0;   ///< ranks on other nodes that it sends to
-  long valuesOffNode = 0;  ///< values for them, one for each rank that needs it
-  long nodes = 0;          ///< other nodes that it sends to
-  long valuesOfNodes = 0;  ///< values for them, one for each node that needs it
-  long ranksOnNode = 0;    ///< ranks of its own node
-  long valuesOnNode = 0;
-};
 
 /// Of this rank alone; none if the pattern names ranks that do not exist.
 /// \param pattern normalized
