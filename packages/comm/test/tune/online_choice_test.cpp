@@ -167,10 +167,23 @@ TEST(OnlineChoice, TriesNothingWhereTheExchangeHardlyCounts) {
   EXPECT_TRUE(ranks.choice().isSettled());
 }
 
-TEST(OnlineChoice, TriesNothingWhoseForecastIsHopeless) {
+/// A forecast may be wrong by any factor, and who uses a halo for long can afford to find out.
+TEST(OnlineChoice, TriesWhatHasAFarWorseForecastWhenItCostsNextToNothing) {
   Ranks ranks(2, {10, 5}, 5, forecastsOf({10, 16}));
   ranks.use(300, 1);
   EXPECT_EQ(-1, ranks.firstUseOf(1));
+  EXPECT_TRUE(ranks.choice().isSettled());
+  ranks.use(1500, 1);
+  EXPECT_EQ(1u, ranks.choice().incumbent());
+  EXPECT_TRUE(ranks.choice().isSettled());
+  EXPECT_GT(ranks.choice().settledAt(), 300);
+
+  Ranks right(2, {10, 100}, 5, forecastsOf({10, 100}, 50));  // as bad as forecast
+  right.planSeconds = 50;
+  right.use(10000, 1);
+  EXPECT_EQ(0u, right.choice().incumbent());
+  EXPECT_GT(right.firstUseOf(1), 3000);
+  EXPECT_LE(right.seconds, 1.011 * 10000 * 15);
 }
 
 TEST(OnlineChoice, PlansAtOnceWhatPaysSoonAndLaterWhatPaysLater) {

@@ -22,7 +22,8 @@
 // win, the halo is settled: from then on only the width of vectors is watched.
 //
 // Forecasts are rough: none is believed to gain less than exploration says, and a variant whose forecast is somewhat
-// worse than that of the incumbent is not ruled out, but waits longer.
+// worse than that of the incumbent is not ruled out, but waits longer. One whose forecast is far worse waits until its
+// trial is a trifle even if the forecast is right; the halo counts as settled meanwhile.
 namespace Komvos::Impl {
 
 namespace {
@@ -31,7 +32,7 @@ constexpr double farAhead = 0.75, farBehind = 1.5;            // of the incumben
 constexpr double clearlyFaster = 0.88, clearlySlower = 1.12;  // between these, samples of more windows decide
 constexpr double faster = 0.96;                               // in the end; less may be noise
 constexpr std::size_t mostWindows = 3;                        // of a comparison
-constexpr double hopelessForecast = 1.5;                      // of the incumbent's
+constexpr double farWorseForecast = 1.5;                      // than the incumbent's
 constexpr double exploration = 0.15;              // of the exchange: what an unknown variant is believed to gain
 constexpr double worthwhile = 0.02;               // of the product: less is not worth a trial
 constexpr double shareOfWaiting = 0.01;           // what trials may cost in any case
@@ -198,7 +199,7 @@ void OnlineChoice::decide(const std::vector<double>& most) {
   } else if (stage_ == Stage::comparing) {
     judgeComparison();
   } else if (isSettled()) {
-    watchLonger();
+    chooseChallenger();
   } else {
     std::vector<double> seconds, exposed;
     for (const Timed& one : timed_) {
@@ -272,16 +273,17 @@ double OnlineChoice::forecastRatio(std::size_t variant) const {
   return forecasts_[variant].seconds[class_] / forecasts_[incumbent()].seconds[class_];
 }
 
-/// Of one use. \return 0 for a variant that cannot win
+/// Of one use. \return 0 for a variant that was tried, or where there is little to gain
 double OnlineChoice::expectedGain(std::size_t variant) const {
   const OfClass& now = ofClass_[class_];
-  const double ratio = forecastRatio(variant);
-  if (now.tried[variant] || ratio > hopelessForecast) {
+  if (now.tried[variant]) {
     return 0;
   }
-  const double gain = now.exposed * std::max(exploration, 1 - ratio);
+  const double gain = now.exposed * std::max(exploration, 1 - forecastRatio(variant));
   return gain < worthwhile * now.seconds ? 0 : gain;
 }
+
+bool OnlineChoice::isFarWorse(std::size_t variant) const { return forecastRatio(variant) > farWorseForecast; }
 
 bool OnlineChoice::isAffordable(std::size_t variant, double gain) const {
   const double plan = forecasts_[variant].planSeconds;
@@ -290,11 +292,12 @@ bool OnlineChoice::isAffordable(std::size_t variant, double gain) const {
     return false;
   }
   const double share = promises ? paysBackShare : paysBackShareUnpromised;
-  if (plan <= share * gain * static_cast<double>(std::max(fewestUses, uses_))) {
+  if (!isFarWorse(variant) && plan <= share * gain * static_cast<double>(std::max(fewestUses, uses_))) {
     return true;
   }
-  // Samples cost something, too: a challenger that does as much worse as it is believed to do better.
-  return cost() + plan + samplesOfTrial * gain <= shareOfWaiting * elapsedOfAll_;
+  // Samples cost something, too: a challenger that does as much worse as it is believed to do better, or as forecast.
+  const double loss = std::max(gain, ofClass_[class_].exposed * (forecastRatio(variant) - 1));
+  return cost() + plan + samplesOfTrial * loss <= shareOfWaiting * elapsedOfAll_;
 }
 
 void OnlineChoice::chooseChallenger() {
@@ -303,7 +306,7 @@ void OnlineChoice::chooseChallenger() {
   bool somePromising = false;
   for (std::size_t variant = 0; variant < forecasts_.size(); ++variant) {
     const double gain = expectedGain(variant);
-    somePromising = somePromising || gain > 0;
+    somePromising = somePromising || (gain > 0 && !isFarWorse(variant));
     const double forecast = forecasts_[variant].seconds[class_];
     if (gain > 0 && forecast < bestForecast && isAffordable(variant, gain)) {
       best = variant;
@@ -311,10 +314,11 @@ void OnlineChoice::chooseChallenger() {
     }
   }
   if (best < forecasts_.size()) {
+    ofClass_[class_].settled = false;
     challenge(best);
     return;
   }
-  if (!somePromising) {
+  if (!somePromising && !isSettled()) {
     ofClass_[class_].settled = true;
     settledAt_ = uses_;
     watchLength_ = longestWatch / 2;

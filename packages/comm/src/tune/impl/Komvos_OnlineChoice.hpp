@@ -113,6 +113,7 @@ class OnlineChoice {
   void chooseChallenger();
   double forecastRatio(std::size_t variant) const;
   double expectedGain(std::size_t variant) const;
+  bool isFarWorse(std::size_t variant) const;
   bool isAffordable(std::size_t variant, double gain) const;
   std::vector<double> samplesOf(std::size_t variant) const;
 
