@@ -45,6 +45,33 @@ def run_examples(build, prefix, mpi):
         for example in ("01_belos_one_line", "02_import", "04_own_topology"):
             run(mpi(ranks) + [build / example], 60)
         run(mpi(ranks) + [build / "03_choose_and_save_routes", cache], 60)
+    if (build / "06_belos_and_muelu").exists():
+        check_that_only_lines_of_ours_are_new()
+        for ranks in (1, 4, 5):
+            run_alike(*(mpi(ranks) + [build / name] for name in MUELU_EXAMPLES))
+
+
+MUELU_EXAMPLES = ("06_belos_and_muelu", "07_belos_and_muelu_node_aware")
+
+
+def check_that_only_lines_of_ours_are_new():
+    """Without the comments above the first include."""
+    ordinary, ours = ((ROOT / "packages/comm/example" / f"{name}.cpp").read_text() for name in MUELU_EXAMPLES)
+    without = [line for line in ours.splitlines() if "Komvos" not in line]
+    first = [lines.index("#include <BelosLinearProblem.hpp>") for lines in (ordinary.splitlines(), without)]
+    if ordinary.splitlines()[first[0]:] != without[first[1]:]:
+        sys.exit("the examples with MueLu differ in more than lines with 'Komvos'")
+
+
+def run_alike(*commands):
+    """They print the same: as many iterations, the same residual."""
+    outputs = set()
+    for command in commands:
+        print("+", " ".join(map(str, command)), flush=True)
+        outputs.add(subprocess.run([str(word) for word in command], check=True, timeout=60, capture_output=True,
+                                   text=True).stdout)
+    if len(outputs) != 1:
+        sys.exit(f"the examples with MueLu print different things: {outputs}")
 
 
 PROJECTS = {

@@ -110,7 +110,9 @@ class Tuner(ProgramTest):
         second = self.solve(4, *arguments, "--tuning-cache", file)
         self.assertEqual(second["iterations"], first["iterations"])
         self.assertEqual([halo["route"] for halo in second["halos"]], [halo["route"] for halo in first["halos"]])
-        self.assertTrue(any(not halo["used"] for halo in first["halos"]))
+        self.assertEqual([halo["name"] for halo in first["halos"]], ["A", "level 1 P", "level 1 R"])
+        self.assertTrue(all(halo["used"] for halo in first["halos"]))
+        self.assertTrue(all(halo["from_tuning_cache"] for halo in second["halos"]))
 
     def test_the_report_says_why_a_halo_keeps_the_standard_route(self):
         file = self.folder / "decisions.json"

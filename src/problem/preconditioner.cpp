@@ -5,6 +5,7 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_MueLuPreconditioner.hpp"
+#include "Komvos_NodeAwareCrsMatrix.hpp"
 
 namespace Komvos::Program {
 
@@ -25,7 +26,7 @@ Preconditioner makeJacobi(const Teuchos::RCP<Matrix>& matrix) {
   jacobi->setParameters(parameters);
   jacobi->initialize();
   jacobi->compute();
-  return {jacobi, "Jacobi (Ifpack2)", {}};
+  return {jacobi, "Jacobi (Ifpack2)", {}, {}};
 }
 
 /// MueLu's own default, Gauss-Seidel inside each rank, is not definite in parallel: CG with it breaks down on the power
@@ -53,6 +54,10 @@ Preconditioner makeMueLu(const Problem& problem, const MatrixTraits& traits, con
   if (!problem.nullspace.is_null() && !parameters.isParameter("rap: fix zero diagonals")) {
     parameters.set("rap: fix zero diagonals", true);
   }
+  const char* const nodeAware = "use node-aware";
+  if (!parameters.isParameter(nodeAware) && !Teuchos::rcp_dynamic_cast<NodeAwareCrsMatrix<>>(matrix).is_null()) {
+    parameters.set(nodeAware, true);
+  }
   Preconditioner result;
   int levels = 1;
   const auto collect = [&](int level, const std::string& name, const Matrix& A) {
@@ -65,7 +70,8 @@ Preconditioner makeMueLu(const Problem& problem, const MatrixTraits& traits, con
       result.levelGraphs.emplace_back("level " + std::to_string(level) + " " + name, A.getCrsGraph());
     }
   };
-  result.op = createMueLuPreconditioner(matrix, parameters, problem.nullspace, problem.coordinates, collect, exchange);
+  result.op = createMueLuPreconditioner(matrix, parameters, problem.nullspace, problem.coordinates, collect, exchange,
+                                        &result.hierarchy);
   result.description = "MueLu, " + std::to_string(levels) + (levels == 1 ? " level" : " levels");
   return result;
 }
@@ -85,7 +91,7 @@ Preconditioner makePreconditioner(const std::string& kind, const Problem& proble
     }
     return makeMueLu(problem, traits, matrix, muelu, exchange, visit);
   }
-  return {Teuchos::null, "none", {}};
+  return {Teuchos::null, "none", {}, {}};
 }
 
 }  // namespace Komvos::Program

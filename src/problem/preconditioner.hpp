@@ -15,12 +15,14 @@ namespace Komvos::Program {
 struct Preconditioner {
   Teuchos::RCP<Tpetra::Operator<>> op;  ///< null for "none"
   std::string description;
+  NodeAwareHierarchy hierarchy;  ///< what exchanges node-aware in it; empty if it is no such hierarchy
   /// The graphs of a multigrid hierarchy below the finest matrix: "level 1 A", "level 1 P", ...
   std::vector<std::pair<std::string, Teuchos::RCP<const Tpetra::CrsGraph<>>>> levelGraphs;
 };
 
 /// \param kind      "muelu", "jacobi" or "none"
-/// \param matrix    the problem's matrix, as it is given to Belos
+/// \param matrix    the problem's matrix, as it is given to Belos; if it is node-aware, so is MueLu's hierarchy, unless
+///                  the parameters say otherwise
 /// \param muelu     parameters for MueLu; what they leave open is taken from the problem
 /// \param visit     as in createMueLuPreconditioner, for muelu
 /// \note Collective.

@@ -136,12 +136,16 @@ std::string toText(const SolveReport& r) {
   }
   text += headOfUsed(r) + "\n" + used;
   for (const HaloEntry& halo : r.halos) {
-    if (halo.used && halo.report.chosenSeconds > 0) {
+    const bool isFinest = &halo == &r.halos.front();  // in detail; of the levels of MueLu, what came out
+    if (isFinest && halo.used && halo.report.chosenSeconds > 0) {
       text += "variants considered for " + halo.name + ", * chosen:\n" + describe(halo.report);
-    } else if (halo.used && !halo.report.trials.empty()) {
+    } else if (isFinest && halo.used && !halo.report.trials.empty()) {
       text += "routes planned for " + halo.name + ", * in use at the end:\n" + describe(halo.report);
     }
     text += halo.used ? gain(halo, r) + "\n" : "";
+  }
+  for (const std::string& kept : r.keptByMueLu) {
+    text += "exchanges as without Komvos: " + kept + "\n";
   }
   const std::string planned = haloTable(r.halos, false);
   if (!planned.empty()) {

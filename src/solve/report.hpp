@@ -45,6 +45,7 @@ struct SolveReport {
   double setupSeconds = 0;   ///< halos and preconditioner
   double solveSeconds = 0;
   std::vector<HaloEntry> halos;
+  std::vector<std::string> keptByMueLu;  ///< what exchanges as without Komvos, and why
 };
 
 std::string toText(const SolveReport& report);

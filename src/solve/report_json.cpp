@@ -92,6 +92,7 @@ std::string toJson(const SolveReport& r) {
                               {"read_seconds", r.readSeconds},
                               {"setup_seconds", r.setupSeconds},
                               {"solve_seconds", r.solveSeconds},
+                              {"kept_by_muelu", r.keptByMueLu},
                               {"halos", nlohmann::ordered_json::array()}};
   if (r.exactKnown) {
     json["relative_error"] = r.relativeError;

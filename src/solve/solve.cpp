@@ -23,9 +23,10 @@
 
 // How this works. runSolve() first does all that may be refused: it resolves the options of the exchange, checks that
 // the output files can be written, and reads the parameters. Then it loads the problem, makes the node-aware matrix A,
-// the preconditioner from it, and solves; Belos gets its products from A, the true residual comes from the original
-// matrix. addHalos() plans, for comparison only, the halos of the coarse levels. Whatever is found goes into one
-// SolveReport, which writeOutputs() prints and writes in the end. All functions are collective.
+// the preconditioner from it, with all levels node-aware, and solves; Belos gets its products from A, the true residual
+// comes from the original matrix. addHalos() collects what was exchanged; where MueLu's parameters say that its levels
+// are not node-aware, it plans their halos, for comparison only. Whatever is found goes into one SolveReport, which
+// writeOutputs() prints and writes in the end. All functions are collective.
 namespace Komvos::Program {
 
 namespace {
@@ -70,7 +71,14 @@ void addHalos(const NodeAwareCrsMatrix<>& A, const Preconditioner& preconditione
   if (A.importHalo() != nullptr) {
     report.halos.push_back({"A", true, A.importHalo()->report()});
   }
-  if (exchange.topology->numNodes() == 1) {
+  for (const LevelExchange& one : preconditioner.hierarchy.exchanges) {
+    const NodeAwareImport<>* const halo = one.matrix.is_null() ? one.transfer.get() : one.matrix->importHalo();
+    if (halo != nullptr && one.matrix.get() != &A) {
+      report.halos.push_back({"level " + std::to_string(one.level) + " " + one.name, true, halo->report()});
+    }
+  }
+  report.keptByMueLu = preconditioner.hierarchy.kept;
+  if (exchange.topology->numNodes() == 1 || !preconditioner.hierarchy.exchanges.empty()) {
     return;
   }
   ExchangeOptions planned = exchange;  // counted, not timed: nobody runs them

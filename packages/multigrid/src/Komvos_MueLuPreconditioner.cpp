@@ -2,63 +2,75 @@
 
 #include <MueLu_CreateTpetraPreconditioner.hpp>
 #include <MueLu_Hierarchy.hpp>
-#include <MueLu_Level.hpp>
-#include <MueLu_SmootherBase.hpp>
 #include <MueLu_TpetraOperator.hpp>
+#include <Teuchos_XMLParameterListHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
-#include <Xpetra_CrsMatrixWrap.hpp>
-#include <Xpetra_TpetraCrsMatrix.hpp>
-#include <Xpetra_TpetraMultiVector.hpp>
+#include <optional>
+#include <utility>
 
 #include "Komvos_CoarseSolver.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_LevelOptions.hpp"
+#include "Komvos_MueLuLevels.hpp"
 
+// How this works. Entries of ours are taken out of the parameter list, which MueLu would refuse, and MueLu sets up its
+// hierarchy. Then CoarseSolver takes the place of a cheap smoother on the coarsest level, and makeNodeAware() replaces
+// the rest if the list asks for it.
 namespace Komvos {
 
 namespace {
 
-using SC = DefaultScalar;
-using LO = DefaultLocalOrdinal;
-using GO = DefaultGlobalOrdinal;
-using NO = DefaultNode;
+using Impl::MueLuLevels;
 using Teuchos::RCP;
-using Smoother = MueLu::SmootherBase<SC, LO, GO, NO>;
-using Hierarchy = MueLu::Hierarchy<SC, LO, GO, NO>;
-using XpetraOperator = Xpetra::Operator<SC, LO, GO, NO>;
-using XpetraMultiVector = Xpetra::MultiVector<SC, LO, GO, NO>;
 
-/// CoarseSolver where MueLu expects a smoother. The solution does not depend on the initial guess.
-class CoarseSolverSmoother : public Smoother {
+/// CoarseSolver as the smoother of the coarsest level. The solution does not depend on the initial guess.
+class CoarseSolverSmoother : public Impl::LevelSmoother {
  public:
-  explicit CoarseSolverSmoother(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options)
-      : solver_(matrix, options) {}
-  void Apply(XpetraMultiVector& x, const XpetraMultiVector& rhs, bool) const override {
-    solver_.apply(Xpetra::toTpetra(rhs), Xpetra::toTpetra(x));
-  }
-  size_t getNodeSmootherComplexity() const override { return solver_.factorEntries(); }
+  CoarseSolverSmoother(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options) : solver_(matrix, options) {}
+  void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& rhs, bool) const override { solver_.apply(rhs, x); }
+  std::size_t complexity() const override { return solver_.factorEntries(); }
 
  private:
   CoarseSolver solver_;
 };
 
-/// The Tpetra matrix a level keeps under `key`; null if there is none, also on ranks that rebalancing left empty.
-RCP<const Tpetra::CrsMatrix<>> levelMatrix(MueLu::Level& level, const std::string& key) {
-  if (!level.IsAvailable(key)) {
-    return {};
-  }
-  const auto wrapped =
-      Teuchos::rcp_dynamic_cast<Xpetra::CrsMatrixWrap<SC, LO, GO, NO>>(level.Get<RCP<XpetraOperator>>(key));
-  if (wrapped.is_null()) {
-    return {};
-  }
-  const auto matrix = Teuchos::rcp_dynamic_cast<Xpetra::TpetraCrsMatrix<SC, LO, GO, NO>>(wrapped->getCrsMatrix());
-  return matrix.is_null() ? RCP<const Tpetra::CrsMatrix<>>() : matrix->getTpetra_CrsMatrix();
-}
-
 bool solvesCoarsestByKlu(const Teuchos::ParameterList& parameters) {
   const std::string type =
       parameters.isParameter("coarse: type") ? parameters.get<std::string>("coarse: type") : "KLU2";
   return type.empty() || type == "KLU2" || type == "Klu" || type == "KLU" || type == "Klu2" || type == "Amesos-KLU";
+}
+
+/// Takes an entry of ours out of the list.
+/// \throws BadInput if it has another type
+template <class Value>
+std::optional<Value> take(Teuchos::ParameterList& parameters, const std::string& name, const char* type) {
+  if (!parameters.isParameter(name)) {
+    return std::nullopt;
+  }
+  if (!parameters.isType<Value>(name)) {
+    throw BadInput("MueLu parameter \"" + name + "\" must be " + type);
+  }
+  const Value value = parameters.get<Value>(name);
+  parameters.remove(name);
+  return value;
+}
+
+/// Takes what concerns exchanges out of the list. \return whether the hierarchy becomes node-aware
+bool takeNodeAware(Teuchos::ParameterList& parameters, ExchangeOptions& options) {
+  const auto text = [&parameters](const char* name) { return take<std::string>(parameters, name, "a string"); };
+  if (const auto route = text("node-aware: route")) {
+    options.route = parseRoute(*route);
+  }
+  if (const auto pairing = text("node-aware: pairing")) {
+    options.pairing = parsePairing(*pairing);
+  }
+  if (const auto intraNode = text("node-aware: on node")) {
+    options.intraNode = parseIntraNode(*intraNode);
+  }
+  if (const auto tuning = text("node-aware: tuning")) {
+    options.tuning = parseTuning(*tuning);
+  }
+  return take<bool>(parameters, "use node-aware", "true or false").value_or(false);
 }
 
 void setUserData(Teuchos::ParameterList& parameters, const RCP<Tpetra::MultiVector<>>& nullspace,
@@ -73,35 +85,60 @@ void setUserData(Teuchos::ParameterList& parameters, const RCP<Tpetra::MultiVect
 }
 
 /// Puts CoarseSolver in the place of the coarsest level's smoothers. After rebalancing, its matrix lives on a part of
-/// the ranks, and the others have none.
-void replaceCoarseSolver(MueLu::Level& coarsest, const ExchangeOptions& options) {
-  const auto matrix = levelMatrix(coarsest, "A");
-  if (matrix.is_null()) {
-    return;
-  }
-  coarsest.Set<RCP<Smoother>>("PreSmoother", Teuchos::rcp(new CoarseSolverSmoother(*matrix, options)));
-  if (coarsest.IsAvailable("PostSmoother")) {
-    coarsest.Delete("PostSmoother", MueLu::NoFactory::get());
-  }
-}
-
-/// The same, but if it throws on some ranks, all ranks of `comm` throw.
+/// the ranks, and the others have none. If it throws on some ranks, all ranks of `comm` throw.
 /// \note Collective on `comm`, the communicator of the finest level.
-void replaceCoarseSolverOnAll(MPI_Comm comm, MueLu::Level& coarsest, const ExchangeOptions& options) {
+void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptions& options) {
+  const int coarsest = levels.count() - 1;
+  Impl::LevelOptions onFinest(comm, options);
   std::string error;
   try {
-    replaceCoarseSolver(coarsest, options);
+    if (const auto matrix = levels.matrix(coarsest, "A"); !matrix.is_null()) {
+      const ExchangeOptions& here = onFinest.on(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()));
+      levels.setSmoother(coarsest, "PreSmoother", std::make_shared<const CoarseSolverSmoother>(*matrix, here));
+      levels.removeSmoother(coarsest, "PostSmoother");
+    }
   } catch (const std::exception& thrown) {
     error = thrown.what();
   }
   throwOnAllIfAny(comm, error);
 }
 
-void visitLevels(Hierarchy& hierarchy, const LevelOperatorVisitor& visit) {
-  for (int level = 0; level < hierarchy.GetNumLevels(); ++level) {
-    for (const char* key : {"A", "P", "R"}) {
-      if (const auto found = levelMatrix(*hierarchy.GetLevel(level), key); !found.is_null()) {
-        visit(level, key, *found);
+/// What createMueLuPreconditioner() returns: remembers what was asked for.
+class MueLuPreconditioner
+    : public MueLu::TpetraOperator<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode> {
+ public:
+  using Hierarchy = Impl::MueLuHierarchy;
+  MueLuPreconditioner(const RCP<Hierarchy>& hierarchy, MPI_Comm comm, ExchangeOptions options, bool ownCoarseSolver,
+                      bool becomesNodeAware)
+      : TpetraOperator(hierarchy),
+        comm_(comm),
+        options_(std::move(options)),
+        ownCoarseSolver_(ownCoarseSolver),
+        becomesNodeAware_(becomesNodeAware) {}
+
+  /// After MueLu has set up the hierarchy, for the first time or again.
+  void addCoarseSolver() {
+    if (ownCoarseSolver_) {
+      MueLuLevels levels(*GetHierarchy());
+      replaceCoarseSolver(comm_, levels, options_);
+    }
+  }
+  /// \return nothing if it is not asked for
+  NodeAwareHierarchy makeNodeAwareIfAsked() {
+    return becomesNodeAware_ ? makeNodeAware(*GetHierarchy(), options_) : NodeAwareHierarchy();
+  }
+
+ private:
+  MPI_Comm comm_;  // of the finest level
+  ExchangeOptions options_;
+  bool ownCoarseSolver_, becomesNodeAware_;
+};
+
+void visitLevels(const MueLuLevels& levels, const LevelOperatorVisitor& visit) {
+  for (int level = 0; level < levels.count(); ++level) {
+    for (const char* name : {"A", "P", "R"}) {
+      if (const auto found = levels.matrix(level, name); !found.is_null()) {
+        visit(level, name, *found);
       }
     }
   }
@@ -113,8 +150,11 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
                                                   const Teuchos::ParameterList& given,
                                                   const RCP<Tpetra::MultiVector<>>& nullspace,
                                                   const RCP<Tpetra::MultiVector<>>& coordinates,
-                                                  const LevelOperatorVisitor& visit, const ExchangeOptions& options) {
+                                                  const LevelOperatorVisitor& visit, const ExchangeOptions& options,
+                                                  NodeAwareHierarchy* made) {
   Teuchos::ParameterList parameters(given);
+  ExchangeOptions exchange = options;
+  const bool becomesNodeAware = takeNodeAware(parameters, exchange);
   if (!parameters.isParameter("verbosity")) {
     parameters.set("verbosity", "none");
   }
@@ -123,16 +163,40 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
     parameters.set("coarse: type", "RELAXATION");  // cheap to set up; replaced below
   }
   setUserData(parameters, nullspace, coordinates);
-  const auto preconditioner = MueLu::CreateTpetraPreconditioner(RCP<Tpetra::Operator<>>(matrix), parameters);
-  const RCP<Hierarchy> hierarchy = preconditioner->GetHierarchy();
-  if (ownCoarseSolver) {
-    replaceCoarseSolverOnAll(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()),
-                             *hierarchy->GetLevel(hierarchy->GetNumLevels() - 1), options);
-  }
+  const auto ordinary = MueLu::CreateTpetraPreconditioner(RCP<Tpetra::Operator<>>(matrix), parameters);
+  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm());
+  const auto preconditioner = Teuchos::rcp(
+      new MueLuPreconditioner(ordinary->GetHierarchy(), comm, exchange, ownCoarseSolver, becomesNodeAware));
+  preconditioner->addCoarseSolver();
   if (visit) {
-    visitLevels(*hierarchy, visit);
+    visitLevels(MueLuLevels(*preconditioner->GetHierarchy()), visit);
+  }
+  NodeAwareHierarchy hierarchy = preconditioner->makeNodeAwareIfAsked();
+  if (made != nullptr) {
+    *made = std::move(hierarchy);
   }
   return preconditioner;
+}
+
+RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>& matrix, const std::string& xmlFile,
+                                                  const RCP<Tpetra::MultiVector<>>& nullspace,
+                                                  const RCP<Tpetra::MultiVector<>>& coordinates,
+                                                  const ExchangeOptions& options, NodeAwareHierarchy* made) {
+  Teuchos::ParameterList parameters;
+  Teuchos::updateParametersFromXmlFileAndBroadcast(xmlFile, Teuchos::Ptr<Teuchos::ParameterList>(&parameters),
+                                                   *matrix->getComm());
+  return createMueLuPreconditioner(matrix, parameters, nullspace, coordinates, {}, options, made);
+}
+
+NodeAwareHierarchy reuseMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>& matrix,
+                                            Tpetra::Operator<>& preconditioner) {
+  auto* const ours = dynamic_cast<MueLuPreconditioner*>(&preconditioner);
+  if (ours == nullptr) {
+    throw BadInput("reuseMueLuPreconditioner: createMueLuPreconditioner has not made this preconditioner");
+  }
+  MueLu::ReuseTpetraPreconditioner(matrix, *ours);
+  ours->addCoarseSolver();
+  return ours->makeNodeAwareIfAsked();
 }
 
 }  // namespace Komvos

@@ -1,5 +1,5 @@
 /// \file Komvos_MueLuPreconditioner.hpp
-/// A MueLu preconditioner whose coarsest level is solved by CoarseSolver.
+/// A MueLu preconditioner whose coarsest level is solved by CoarseSolver, and whose exchanges are node-aware if asked.
 #pragma once
 
 #include <Teuchos_ParameterList.hpp>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "Komvos_ExchangeOptions.hpp"
+#include "Komvos_NodeAwareHierarchy.hpp"
 #include "Komvos_TpetraShim.hpp"
 
 namespace Komvos {
@@ -20,17 +21,40 @@ using LevelOperatorVisitor = std::function<void(int level, const std::string& na
 /// As MueLu::CreateTpetraPreconditioner. Unless `parameters` name a "coarse: type" other than KLU2, the coarsest level
 /// is solved by Komvos' CoarseSolver (Debian 12's KLU2 is wrong on two ranks and more). MueLu prints nothing unless
 /// `parameters` set a "verbosity".
+///
+/// Entries of ours in the parameter list, or in MueLu's XML file:
+/// - "use node-aware": true lets all exchanges of a cycle be node-aware, by makeNodeAware(). Default: false.
+/// - "node-aware: route", "node-aware: pairing", "node-aware: on node", "node-aware: tuning": as the fields of
+///   ExchangeOptions, which they take precedence over, as text.
+///
 /// \param nullspace   near null space, one column a mode (rigid body modes for elasticity); may be null
 /// \param coordinates of the nodes, for repartitioning; may be null
-/// \param visit       called for every level's operators once the hierarchy stands, if given
+/// \param visit       called for every level's operators once the hierarchy stands, if given; before they are replaced
+/// \param made        receives what makeNodeAware() returns, if it is called; may be null
 /// \note Collective on the matrix' communicator.
-/// \throws BadInput on all ranks if the coarsest matrix is singular, also on those that have no part of it after
-/// rebalancing; whatever MueLu throws
+/// \throws BadInput on all ranks if an entry of ours or an option cannot be used, or if the coarsest matrix is
+/// singular, also on ranks that have no part of it after rebalancing; whatever MueLu throws
 Teuchos::RCP<Tpetra::Operator<>> createMueLuPreconditioner(const Teuchos::RCP<Tpetra::CrsMatrix<>>& matrix,
                                                            const Teuchos::ParameterList& parameters,
                                                            const Teuchos::RCP<Tpetra::MultiVector<>>& nullspace = {},
                                                            const Teuchos::RCP<Tpetra::MultiVector<>>& coordinates = {},
                                                            const LevelOperatorVisitor& visit = {},
-                                                           const ExchangeOptions& options = {});
+                                                           const ExchangeOptions& options = {},
+                                                           NodeAwareHierarchy* made = nullptr);
+/// The same with MueLu's parameters from an XML file, which rank 0 reads.
+Teuchos::RCP<Tpetra::Operator<>> createMueLuPreconditioner(const Teuchos::RCP<Tpetra::CrsMatrix<>>& matrix,
+                                                           const std::string& xmlFile,
+                                                           const Teuchos::RCP<Tpetra::MultiVector<>>& nullspace = {},
+                                                           const Teuchos::RCP<Tpetra::MultiVector<>>& coordinates = {},
+                                                           const ExchangeOptions& options = {},
+                                                           NodeAwareHierarchy* made = nullptr);
+
+/// As MueLu::ReuseTpetraPreconditioner, for a matrix with the same graph: MueLu keeps what its "reuse: type" says. Then
+/// the coarsest matrix is factored again, and what MueLu has made anew becomes node-aware, if it was before.
+/// \param preconditioner of createMueLuPreconditioner; it must have been applied once, as MueLu demands
+/// \return what is node-aware now
+/// \note Collective, and throws, as createMueLuPreconditioner; BadInput if that has not made the preconditioner.
+NodeAwareHierarchy reuseMueLuPreconditioner(const Teuchos::RCP<Tpetra::CrsMatrix<>>& matrix,
+                                            Tpetra::Operator<>& preconditioner);
 
 }  // namespace Komvos

@@ -2,9 +2,6 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
-#include <BelosLinearProblem.hpp>
-#include <BelosSolverFactory_Tpetra.hpp>
-#include <BelosTpetraAdapter.hpp>
 #include <Teuchos_DefaultSerialComm.hpp>
 #include <Tpetra_Core.hpp>
 #include <cmath>
@@ -18,77 +15,11 @@
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "support/failing_kokkos.hpp"
+#include "support/grid_support.hpp"
 
 namespace {
 
-using Teuchos::RCP;
-using Teuchos::rcp;
-using GO = Komvos::DefaultGlobalOrdinal;
-using Map = Tpetra::Map<>;
-using Matrix = Tpetra::CrsMatrix<>;
-using Vector = Tpetra::MultiVector<>;
-using Operator = Tpetra::Operator<>;
-
-/// Rows dealt out unevenly: rank r gets a share that grows with r, rank 0 none when there are at least three ranks.
-RCP<const Map> unevenMap(GO rows) {
-  const auto comm = Tpetra::getDefaultComm();
-  const int rank = comm->getRank();
-  const int size = comm->getSize();
-  std::vector<GO> mine;
-  for (GO row = 0; row < rows; ++row) {
-    const int owner =
-        size < 3 ? static_cast<int>(row % size) : 1 + static_cast<int>(std::sqrt(double(row) / rows) * (size - 1));
-    if (owner == rank) {
-      mine.push_back(row);
-    }
-  }
-  return rcp(new Map(rows, Teuchos::ArrayView<const GO>(mine.data(), mine.size()), 0, comm));
-}
-
-/// Convection and diffusion on an n x n grid: not symmetric for wind != 0, singular for neumann: rows of sum 0.
-RCP<Matrix> grid(GO n, double wind, bool neumann = false) {
-  const auto map = unevenMap(n * n);
-  auto matrix = rcp(new Matrix(map, 5));
-  const auto rows = map->getMyGlobalIndices();
-  for (std::size_t k = 0; k < rows.extent(0); ++k) {
-    const GO row = rows(k);
-    std::vector<GO> columns;
-    std::vector<double> values;
-    double diagonal = 4;
-    const auto add = [&](bool inside, GO column, double value) {
-      if (inside) {
-        columns.push_back(column);
-        values.push_back(value);
-      } else if (neumann) {
-        diagonal += value;
-      }
-    };
-    add(row % n > 0, row - 1, -1 - wind);
-    add(row % n < n - 1, row + 1, -1 + wind);
-    add(row >= n, row - n, -1);
-    add(row < n * (n - 1), row + n, -1);
-    columns.push_back(row);
-    values.push_back(diagonal);
-    matrix->insertGlobalValues(row, Teuchos::ArrayView<const GO>(columns.data(), columns.size()),
-                               Teuchos::ArrayView<const double>(values.data(), values.size()));
-  }
-  matrix->fillComplete();
-  return matrix;
-}
-
-double relativeResidual(const Matrix& matrix, const Vector& x, const Vector& b) {
-  Vector r(b, Teuchos::Copy);
-  matrix.apply(x, r, Teuchos::NO_TRANS, -1.0, 1.0);
-  std::vector<double> rNorm(b.getNumVectors());
-  std::vector<double> bNorm(b.getNumVectors());
-  r.norm2(Teuchos::ArrayView<double>(rNorm));
-  b.norm2(Teuchos::ArrayView<double>(bNorm));
-  double worst = 0;
-  for (std::size_t j = 0; j < rNorm.size(); ++j) {
-    worst = std::max(worst, rNorm[j] / bNorm[j]);
-  }
-  return worst;
-}
+using namespace KomvosTest;
 
 TEST(CoarseSolver, SolvesANonSymmetricSystemForSeveralRightHandSides) {
   const auto matrix = grid(30, 0.3);
@@ -220,19 +151,6 @@ TEST(CoarseSolver, SolvesAMatrixOfOneRow) {
   EXPECT_LT(relativeResidual(*matrix, x, b), 1e-15);
 }
 
-int iterationsOfCg(const RCP<Operator>& matrix, const RCP<Operator>& preconditioner, const Vector& b, Vector& x) {
-  const auto problem = rcp(new Belos::LinearProblem<double, Vector, Operator>(matrix, rcp(&x, false), rcp(&b, false)));
-  problem->setLeftPrec(preconditioner);
-  problem->setProblem();
-  const auto parameters = Teuchos::parameterList();
-  parameters->set("Convergence Tolerance", 1e-8);
-  parameters->set("Maximum Iterations", 200);
-  Belos::SolverFactory<double, Vector, Operator> factory;
-  const auto solver = factory.create("CG", parameters);
-  solver->setProblem(problem);
-  return solver->solve() == Belos::Converged ? solver->getNumIters() : -1;
-}
-
 TEST(MueLuPreconditioner, ConvergesInFewIterationsOnAnyNumberOfRanks) {
   const auto matrix = grid(60, 0.0);
   Teuchos::ParameterList parameters;
@@ -249,7 +167,7 @@ TEST(MueLuPreconditioner, ConvergesInFewIterationsOnAnyNumberOfRanks) {
   Vector b(matrix->getRangeMap(), 1);
   Vector x(matrix->getDomainMap(), 1);
   b.randomize();
-  const int iterations = iterationsOfCg(matrix, preconditioner, b, x);
+  const int iterations = iterationsOf("CG", matrix, preconditioner, b, x);
   EXPECT_GT(iterations, 0);
   EXPECT_LE(iterations, 15);
   EXPECT_LT(relativeResidual(*matrix, x, b), 1e-7);
@@ -260,7 +178,7 @@ TEST(MueLuPreconditioner, ConvergesInFewIterationsOnAnyNumberOfRanks) {
   options.topology =
       std::make_shared<Komvos::NodeTopology>(Komvos::NodeTopology::uniform(Tpetra::getDefaultComm()->getSize(), 2));
   x.putScalar(0.0);
-  EXPECT_EQ(iterationsOfCg(Komvos::makeNodeAware(matrix, options), preconditioner, b, x), iterations);
+  EXPECT_EQ(iterationsOf("CG", Komvos::makeNodeAware(matrix, options), preconditioner, b, x), iterations);
 }
 
 TEST(MueLuPreconditioner, KeepsACoarseTypeThatTheUserChose) {
@@ -270,18 +188,6 @@ TEST(MueLuPreconditioner, KeepsACoarseTypeThatTheUserChose) {
   EXPECT_EQ(parameters.numParams(), 0);
   parameters.set("coarse: type", "RELAXATION");
   EXPECT_NO_THROW(Komvos::createMueLuPreconditioner(singular, parameters));
-}
-
-/// Points of the n x n grid, for repartitioning.
-RCP<Vector> gridPoints(const RCP<const Map>& map, GO n) {
-  const auto points = rcp(new Vector(map, 2));
-  const auto view = points->getLocalViewHost(Tpetra::Access::OverwriteAll);
-  const auto rows = map->getMyGlobalIndices();
-  for (std::size_t k = 0; k < rows.extent(0); ++k) {
-    view(k, 0) = static_cast<double>(rows(k) % n);
-    view(k, 1) = static_cast<double>(rows(k) / n);
-  }
-  return points;
 }
 
 TEST(MueLuPreconditioner, SaysOnEveryRankThatTheCoarsestMatrixOfAFewIsSingular) {

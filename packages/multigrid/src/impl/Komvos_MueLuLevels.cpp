@@ -1,0 +1,212 @@
+#include "Komvos_MueLuLevels.hpp"
+
+#include <MueLu_Hierarchy.hpp>
+#include <MueLu_Ifpack2Smoother.hpp>
+#include <MueLu_Level.hpp>
+#include <MueLu_SmootherBase.hpp>
+#include <MueLu_TrilinosSmoother.hpp>
+#include <Xpetra_CrsMatrixWrap.hpp>
+#include <Xpetra_TpetraCrsMatrix.hpp>
+#include <Xpetra_TpetraImport.hpp>
+#include <Xpetra_TpetraMap.hpp>
+#include <Xpetra_TpetraMultiVector.hpp>
+#include <utility>
+
+// How this works. A level is a table of named entries, each of one type, mostly of an Xpetra base class: an operator is
+// an RCP<Xpetra::Matrix>, or an RCP<Xpetra::Operator> where rebalancing may leave ranks without one. Get() of the base
+// class finds both; Set() must use the type that is there, or factories that read the entry throw.
+//
+// MueLu takes residuals by Xpetra::TpetraCrsMatrix, and that by a function of Tpetra that imports ghosts itself:
+// LevelMatrix overrides it.
+namespace Komvos::Impl {
+
+namespace {
+
+using SC = DefaultScalar;
+using LO = DefaultLocalOrdinal;
+using GO = DefaultGlobalOrdinal;
+using NO = DefaultNode;
+using Teuchos::RCP;
+using Teuchos::rcp;
+using Teuchos::rcp_dynamic_cast;
+using XpetraMap = Xpetra::Map<LO, GO, NO>;
+using XpetraMatrix = Xpetra::Matrix<SC, LO, GO, NO>;
+using XpetraCrsMatrix = Xpetra::CrsMatrix<SC, LO, GO, NO>;
+using XpetraTpetraCrsMatrix = Xpetra::TpetraCrsMatrix<SC, LO, GO, NO>;
+using XpetraCrsMatrixWrap = Xpetra::CrsMatrixWrap<SC, LO, GO, NO>;
+using XpetraOperator = Xpetra::Operator<SC, LO, GO, NO>;
+using XpetraVectors = Xpetra::MultiVector<SC, LO, GO, NO>;
+using XpetraImport = Xpetra::Import<LO, GO, NO>;
+using Smoother = MueLu::SmootherBase<SC, LO, GO, NO>;
+using Ifpack2Smoother = MueLu::Ifpack2Smoother<SC, LO, GO, NO>;
+using TrilinosSmoother = MueLu::TrilinosSmoother<SC, LO, GO, NO>;
+
+/// A matrix of ours where MueLu expects one of Xpetra's.
+class LevelMatrix : public XpetraTpetraCrsMatrix {
+ public:
+  explicit LevelMatrix(const RCP<NodeAwareCrsMatrix<>>& matrix)
+      : XpetraTpetraCrsMatrix(RCP<Tpetra::CrsMatrix<>>(matrix)), matrix_(matrix) {}
+  void residual(const XpetraVectors& x, const XpetraVectors& b, XpetraVectors& r) const override {
+    matrix_->residual(Xpetra::toTpetra(x), Xpetra::toTpetra(b), Xpetra::toTpetra(r));
+  }
+
+ private:
+  RCP<NodeAwareCrsMatrix<>> matrix_;
+};
+
+/// An operator of Tpetra's where MueLu expects one of Xpetra's.
+class LevelOperatorWrap : public XpetraOperator {
+ public:
+  explicit LevelOperatorWrap(RCP<const Tpetra::Operator<>> op) : op_(std::move(op)) {}
+  RCP<const XpetraMap> getDomainMap() const override { return Xpetra::toXpetra(op_->getDomainMap()); }
+  RCP<const XpetraMap> getRangeMap() const override { return Xpetra::toXpetra(op_->getRangeMap()); }
+  bool hasTransposeApply() const override { return op_->hasTransposeApply(); }
+  void apply(const XpetraVectors& x, XpetraVectors& y, Teuchos::ETransp mode, SC alpha, SC beta) const override {
+    op_->apply(Xpetra::toTpetra(x), Xpetra::toTpetra(y), mode, alpha, beta);
+  }
+  void residual(const XpetraVectors& x, const XpetraVectors& b, XpetraVectors& r) const override {
+    r.update(Teuchos::ScalarTraits<SC>::one(), b, Teuchos::ScalarTraits<SC>::zero());
+    apply(x, r, Teuchos::NO_TRANS, -Teuchos::ScalarTraits<SC>::one(), Teuchos::ScalarTraits<SC>::one());
+  }
+
+ private:
+  RCP<const Tpetra::Operator<>> op_;
+};
+
+/// A smoother of ours where MueLu expects one of its own.
+class LevelSmootherWrap : public Smoother {
+ public:
+  explicit LevelSmootherWrap(std::shared_ptr<const LevelSmoother> smoother) : smoother_(std::move(smoother)) {}
+  void Apply(XpetraVectors& x, const XpetraVectors& b, bool zeroGuess) const override {
+    smoother_->apply(Xpetra::toTpetra(x), Xpetra::toTpetra(b), zeroGuess);
+  }
+  size_t getNodeSmootherComplexity() const override { return smoother_->complexity(); }
+
+ private:
+  std::shared_ptr<const LevelSmoother> smoother_;
+};
+
+RCP<MueLu::Level> levelOf(MueLuHierarchy& hierarchy, int level) { return hierarchy.GetLevel(level); }
+
+RCP<XpetraOperator> operatorOf(MueLu::Level& level, const std::string& name) {
+  return level.IsAvailable(name) ? level.Get<RCP<XpetraOperator>>(name) : RCP<XpetraOperator>();
+}
+
+/// The Xpetra matrix with Tpetra's inside; null if it is none.
+RCP<const XpetraTpetraCrsMatrix> crsMatrixOf(MueLu::Level& level, const std::string& name) {
+  const auto wrapped = rcp_dynamic_cast<XpetraCrsMatrixWrap>(operatorOf(level, name));
+  return wrapped.is_null() ? RCP<const XpetraTpetraCrsMatrix>()
+                           : rcp_dynamic_cast<const XpetraTpetraCrsMatrix>(wrapped->getCrsMatrix());
+}
+
+RCP<Smoother> smootherOf(MueLu::Level& level, const std::string& name) {
+  return level.IsAvailable(name) ? level.Get<RCP<Smoother>>(name) : RCP<Smoother>();
+}
+
+/// Replaces or adds an entry as one that MueLu has made itself: what a user sets is not made again when a hierarchy is
+/// reused.
+template <class Entry>
+void put(MueLu::Level& level, const std::string& name, const Entry& entry) {
+  const MueLu::FactoryBase* const made = MueLu::NoFactory::get();
+  const bool isUsers = level.IsAvailable(name) && (level.GetKeepFlag(name, made) & MueLu::UserData) != 0;
+  level.Set<Entry>(name, entry);
+  if (!isUsers) {
+    level.AddKeepFlag(name, made, MueLu::Final);
+    level.RemoveKeepFlag(name, made, MueLu::UserData);
+  }
+}
+
+bool holdsMatrix(MueLu::Level& level, const std::string& name) {
+  return level.GetTypeName(name).find("Xpetra::Matrix<") != std::string::npos;
+}
+
+}  // namespace
+
+int MueLuLevels::count() const { return hierarchy_.GetNumLevels(); }
+
+RCP<const Tpetra::CrsMatrix<>> MueLuLevels::matrix(int level, const std::string& name) const {
+  const auto matrix = crsMatrixOf(*levelOf(hierarchy_, level), name);
+  return matrix.is_null() ? RCP<const Tpetra::CrsMatrix<>>() : matrix->getTpetra_CrsMatrix();
+}
+
+bool MueLuLevels::isSet(int level, const std::string& name) const {
+  return !rcp_dynamic_cast<const LevelMatrix>(crsMatrixOf(*levelOf(hierarchy_, level), name)).is_null();
+}
+
+void MueLuLevels::setMatrix(int level, const std::string& name, const RCP<NodeAwareCrsMatrix<>>& matrix) {
+  MueLu::Level& entries = *levelOf(hierarchy_, level);
+  const RCP<XpetraMatrix> wrapped = rcp(new XpetraCrsMatrixWrap(RCP<XpetraCrsMatrix>(rcp(new LevelMatrix(matrix)))));
+  if (const auto before = rcp_dynamic_cast<XpetraMatrix>(operatorOf(entries, name)); !before.is_null()) {
+    if (before->IsView("stridedMaps")) {
+      wrapped->CreateView("stridedMaps", before);
+    }
+    wrapped->SetMaxEigenvalueEstimate(before->GetMaxEigenvalueEstimate());
+  }
+  if (holdsMatrix(entries, name)) {
+    put<RCP<XpetraMatrix>>(entries, name, wrapped);
+  } else {
+    put<RCP<XpetraOperator>>(entries, name, wrapped);
+  }
+}
+
+RCP<const Tpetra::Import<>> MueLuLevels::importer(int level) const {
+  MueLu::Level& entries = *levelOf(hierarchy_, level);
+  const RCP<XpetraOperator> P = operatorOf(entries, "P");
+  if (P.is_null() || !entries.IsAvailable("Importer")) {
+    return {};
+  }
+  const auto importer = entries.Get<RCP<const XpetraImport>>("Importer");
+  if (importer.is_null() || importer->getTargetMap()->isSameAs(*P->getDomainMap())) {
+    return {};
+  }
+  return rcp_dynamic_cast<const Xpetra::TpetraImport<LO, GO, NO>>(importer, true)->getTpetra_Import();
+}
+
+void MueLuLevels::setTransfer(int level, const std::string& name, const RCP<const Tpetra::Operator<>>& transfer) {
+  put<RCP<XpetraOperator>>(*levelOf(hierarchy_, level), name, rcp(new LevelOperatorWrap(transfer)));
+}
+
+void MueLuLevels::removeImporter(int level) {
+  put<RCP<const XpetraImport>>(*levelOf(hierarchy_, level), "Importer", Teuchos::null);
+}
+
+MueLuSmoother MueLuLevels::smoother(int level, const std::string& name) const {
+  const RCP<Smoother> found = smootherOf(*levelOf(hierarchy_, level), name);
+  MueLuSmoother result;
+  if (found.is_null()) {
+    return result;
+  }
+  result.identity = found.get();
+  result.isOurs = !rcp_dynamic_cast<LevelSmootherWrap>(found).is_null();
+  result.type = found->description();
+  result.complexity = found->getNodeSmootherComplexity();
+  const auto either = rcp_dynamic_cast<TrilinosSmoother>(found);  // Ifpack's or Ifpack2's
+  const auto ifpack2 =
+      rcp_dynamic_cast<Ifpack2Smoother>(either.is_null() ? found : RCP<Smoother>(either->getSmoother()));
+  if (!ifpack2.is_null()) {
+    result.ifpack2 = ifpack2->getPreconditioner();
+    result.parameters = ifpack2->GetParameterList();
+    result.matrix = rcp_dynamic_cast<const Tpetra::CrsMatrix<>>(result.ifpack2->getMatrix());
+  }
+  return result;
+}
+
+void MueLuLevels::setSmoother(int level, const std::string& name,
+                              const std::shared_ptr<const LevelSmoother>& smoother) {
+  put<RCP<Smoother>>(*levelOf(hierarchy_, level), name, rcp(new LevelSmootherWrap(smoother)));
+}
+
+void MueLuLevels::removeSmoother(int level, const std::string& name) {
+  MueLu::Level& entries = *levelOf(hierarchy_, level);
+  if (entries.IsAvailable(name)) {
+    entries.Delete(name, MueLu::NoFactory::get());
+  }
+}
+
+/// With none at all MueLu could not set up the hierarchy again.
+void MueLuLevels::renewVectors() {
+  hierarchy_.DeleteLevelMultiVectors();
+  hierarchy_.AllocateLevelMultiVectors(1);
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,82 @@
+/// \file Komvos_MueLuLevels.hpp
+/// The levels of a MueLu hierarchy, in Tpetra's terms. All that knows Xpetra, which Trilinos wants to remove, is in the
+/// .cpp file.
+#pragma once
+
+#include <Ifpack2_Preconditioner.hpp>
+#include <MueLu_Hierarchy_fwd.hpp>
+#include <Teuchos_ParameterList.hpp>
+#include <Teuchos_RCP.hpp>
+#include <Tpetra_CrsMatrix.hpp>
+#include <Tpetra_Import.hpp>
+#include <Tpetra_MultiVector.hpp>
+#include <Tpetra_Operator.hpp>
+#include <memory>
+#include <string>
+
+#include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "Komvos_TpetraShim.hpp"
+
+namespace Komvos::Impl {
+
+using MueLuHierarchy = MueLu::Hierarchy<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
+using Ifpack2Preconditioner =
+    Ifpack2::Preconditioner<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
+
+/// Improves x in A x = b.
+class LevelSmoother {
+ public:
+  virtual ~LevelSmoother() = default;
+  /// \param zeroGuess x counts as 0, whatever it holds
+  virtual void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& b, bool zeroGuess) const = 0;
+  /// Entries that one apply reads, as MueLu reports them.
+  virtual std::size_t complexity() const = 0;
+};
+
+/// A smoother as MueLu made it.
+struct MueLuSmoother {
+  const void* identity = nullptr;  ///< the same for levels' entries that share it; null if there is none
+  bool isOurs = false;             ///< setSmoother() put it there
+  std::string type;                ///< of MueLu's object, for people
+  std::size_t complexity = 0;
+  Teuchos::RCP<Ifpack2Preconditioner> ifpack2;  ///< null if it is none of Ifpack2's
+  Teuchos::ParameterList parameters;            ///< of Ifpack2's
+  /// Of Ifpack2's; null if it is no CrsMatrix. In a hierarchy that is reused it may be an older one than the level's.
+  Teuchos::RCP<const Tpetra::CrsMatrix<>> matrix;
+};
+
+/// Gets and replaces what a hierarchy keeps on its levels, by MueLu's names: "A", "P", "R", "PreSmoother" and so on.
+/// Where rebalancing left a rank without a part of a level, there is nothing on it.
+class MueLuLevels {
+ public:
+  explicit MueLuLevels(MueLuHierarchy& hierarchy) : hierarchy_(hierarchy) {}
+
+  int count() const;
+
+  /// Null if there is none, or if it is no Tpetra::CrsMatrix.
+  Teuchos::RCP<const Tpetra::CrsMatrix<>> matrix(int level, const std::string& name) const;
+  /// What residuals of the cycle are computed by, too. Keeps what MueLu knows about the matrix beside its entries.
+  void setMatrix(int level, const std::string& name, const Teuchos::RCP<NodeAwareCrsMatrix<>>& matrix);
+  /// Whether setMatrix() put this one there.
+  bool isSet(int level, const std::string& name) const;
+
+  /// What carries right-hand sides to the ranks of this level, solutions back, where P and R end on others. Null
+  /// otherwise.
+  /// \note Collective on the next finer level.
+  Teuchos::RCP<const Tpetra::Import<>> importer(int level) const;
+  /// P and R that end on the ranks of this level, in the place of those that do not, and of the importer.
+  void setTransfer(int level, const std::string& name, const Teuchos::RCP<const Tpetra::Operator<>>& transfer);
+  void removeImporter(int level);
+
+  MueLuSmoother smoother(int level, const std::string& name) const;
+  void setSmoother(int level, const std::string& name, const std::shared_ptr<const LevelSmoother>& smoother);
+  void removeSmoother(int level, const std::string& name);
+
+  /// Vectors that MueLu keeps for cycles: needed after maps have changed. \note Collective.
+  void renewVectors();
+
+ private:
+  MueLuHierarchy& hierarchy_;
+};
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,55 @@
+#include "Komvos_RebalancedTransfer.hpp"
+
+#include <utility>
+
+namespace Komvos::Impl {
+
+RebalancedTransfer::RebalancedTransfer(Teuchos::RCP<const matrix_type> matrix,
+                                       std::shared_ptr<const NodeAwareImport<>> exchange, bool restricts)
+    : matrix_(std::move(matrix)), exchange_(std::move(exchange)), restricts_(restricts) {}
+
+Teuchos::RCP<const RebalancedTransfer::map_type> RebalancedTransfer::getDomainMap() const {
+  return restricts_ ? matrix_->getDomainMap() : exchange_->getOverlappingMap();
+}
+
+Teuchos::RCP<const RebalancedTransfer::map_type> RebalancedTransfer::getRangeMap() const {
+  return restricts_ ? exchange_->getOverlappingMap() : matrix_->getRangeMap();
+}
+
+void RebalancedTransfer::makeRoomFor(std::size_t columns) const {
+  if (before_.is_null() || before_->getNumVectors() != columns) {
+    after_ = Teuchos::null;
+    before_ = Teuchos::rcp(new multivector_type(exchange_->getOwnedMap(), columns));
+    after_ = Teuchos::rcp(new multivector_type(exchange_->getOverlappingMap(), columns));
+  }
+}
+
+void RebalancedTransfer::apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode,
+                               DefaultScalar alpha, DefaultScalar beta) const {
+  const bool toCoarse = restricts_ == (mode == Teuchos::NO_TRANS);
+  try {
+    makeRoomFor(X.getNumVectors());
+  } catch (...) {  // the others wait
+    toCoarse ? exchange_->abandonForward<DefaultScalar>() : exchange_->abandonReverse<DefaultScalar>();
+    throw;
+  }
+  if (!toCoarse) {
+    exchange_->doExport(X, *before_, Tpetra::INSERT);
+    matrix_->apply(*before_, Y, mode, alpha, beta);
+    return;
+  }
+  try {
+    matrix_->apply(X, *before_, mode);
+  } catch (...) {
+    exchange_->abandonForward<DefaultScalar>();
+    throw;
+  }
+  if (beta == Teuchos::ScalarTraits<DefaultScalar>::zero() && alpha == Teuchos::ScalarTraits<DefaultScalar>::one()) {
+    exchange_->doImport(*before_, Y, Tpetra::INSERT);
+  } else {
+    exchange_->doImport(*before_, *after_, Tpetra::INSERT);
+    Y.update(alpha, *after_, beta);
+  }
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,412 @@
+// A node-aware MueLu hierarchy gives the numbers of an ordinary one, and sends nothing by itself.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <MueLu_CreateTpetraPreconditioner.hpp>
+#include <MueLu_TpetraOperator.hpp>
+#include <Tpetra_Core.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_MueLuPreconditioner.hpp"
+#include "Komvos_NodeAwareHierarchy.hpp"
+#include "Komvos_NodeTopology.hpp"
+#include "support/grid_support.hpp"
+#include "support/mpi_counter.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Komvos::ExchangeOptions;
+using Komvos::LevelExchange;
+using Komvos::NodeAwareHierarchy;
+using Komvos::NodeTopology;
+using Komvos::RouteChoice;
+using Komvos::Tuning;
+using TpetraOperator = MueLu::TpetraOperator<double, Komvos::DefaultLocalOrdinal, GO, Komvos::DefaultNode>;
+
+constexpr GO edge = 40;
+
+int worldSize() { return Tpetra::getDefaultComm()->getSize(); }
+
+/// One smoother, as the parameters of MueLu say it.
+struct SmootherCase {
+  std::string name, type;
+  Teuchos::ParameterList parameters;
+  bool isSymmetric;  ///< good for CG
+};
+
+std::vector<SmootherCase> smoothers() {
+  const auto relaxation = [](const std::string& type, int sweeps) {
+    Teuchos::ParameterList parameters;
+    parameters.set("relaxation: type", type);
+    parameters.set("relaxation: sweeps", sweeps);
+    parameters.set("relaxation: damping factor", 0.8);
+    return parameters;
+  };
+  Teuchos::ParameterList chebyshev, factors, schwarz;
+  chebyshev.set("chebyshev: degree", 3);
+  chebyshev.set("chebyshev: ratio eigenvalue", 7.0);
+  factors.set("fact: iluk level-of-fill", 0);
+  schwarz.set("schwarz: overlap level", 0);
+  schwarz.set("subdomain solver name", "ILUT");
+  return {{"Chebyshev", "CHEBYSHEV", chebyshev, true},
+          {"Jacobi", "RELAXATION", relaxation("Jacobi", 2), true},
+          {"Gauss-Seidel", "RELAXATION", relaxation("Gauss-Seidel", 1), false},
+          {"symmetric Gauss-Seidel", "RELAXATION", relaxation("Symmetric Gauss-Seidel", 2), true},
+          {"ILU", "RILUK", factors, false},
+          {"Schwarz without overlap", "SCHWARZ", schwarz, false}};
+}
+
+/// How MueLu moves levels to fewer ranks.
+enum class Rebalance { none, inTransfers, byImporter };
+
+Teuchos::ParameterList parametersOf(const SmootherCase& smoother, bool implicitTranspose, Rebalance rebalance) {
+  Teuchos::ParameterList parameters;
+  parameters.set("coarse: max size", 60);
+  parameters.set("smoother: type", smoother.type);
+  parameters.set("smoother: params", smoother.parameters);
+  parameters.set("transpose: use implicit", implicitTranspose);
+  if (rebalance != Rebalance::none) {
+    parameters.set("repartition: enable", true);
+    parameters.set("repartition: partitioner", "zoltan2");
+    parameters.set("repartition: start level", 1);
+    parameters.set("repartition: min rows per proc", 100);
+    parameters.set("repartition: rebalance P and R", rebalance == Rebalance::inTransfers);
+  }
+  return parameters;
+}
+
+/// Nodes of two ranks, all exchanges along a route that combines messages, nothing tuned.
+ExchangeOptions threeStepOnPairs() {
+  ExchangeOptions options;
+  options.topology = std::make_shared<const NodeTopology>(NodeTopology::uniform(worldSize(), 2));
+  options.route = RouteChoice::threeStep;
+  options.intraNode = Komvos::IntraNode::messages;
+  return options;
+}
+
+RCP<TpetraOperator> muelu(const RCP<Operator>& preconditioner) {
+  return Teuchos::rcp_dynamic_cast<TpetraOperator>(preconditioner, true);
+}
+
+RCP<TpetraOperator> stock(const RCP<Matrix>& matrix, const Teuchos::ParameterList& parameters) {
+  return muelu(Komvos::createMueLuPreconditioner(matrix, parameters, {}, gridPoints(matrix->getRowMap(), edge)));
+}
+
+/// Largest difference, of the largest entry of `a`.
+double differenceOf(const Vector& a, const Vector& b) {
+  Vector difference(a, Teuchos::Copy);
+  difference.update(-1.0, b, 1.0);
+  std::vector<double> norm(a.getNumVectors()), largest(a.getNumVectors());
+  a.normInf(Teuchos::ArrayView<double>(largest));
+  difference.normInf(Teuchos::ArrayView<double>(norm));
+  double most = 0;
+  for (std::size_t j = 0; j < norm.size(); ++j) {
+    most = std::max(most, norm[j] / largest[j]);
+  }
+  return most;
+}
+
+/// Messages of this rank in one cycle: those of our exchanges, which are persistent, and others.
+std::pair<long, long> messagesOf(const Operator& preconditioner, const Vector& b, Vector& x) {
+  startCounting();
+  preconditioner.apply(b, x);
+  const Counts counts = stopCounting();
+  const auto ours =
+      std::count_if(counts.sent.begin(), counts.sent.end(), [](const auto& one) { return one.persistent; });
+  std::pair<long, long> messages{ours, static_cast<long>(counts.sent.size()) - ours};
+  return messages;
+}
+
+/// Of all ranks.
+long sum(long mine) {
+  MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  return mine;
+}
+
+void checkCycles(const SmootherCase& smoother, bool implicitTranspose, Rebalance rebalance,
+                 const ExchangeOptions& options) {
+  SCOPED_TRACE(smoother.name + (implicitTranspose ? ", implicit transposes" : "") +
+               (rebalance == Rebalance::none          ? ""
+                : rebalance == Rebalance::inTransfers ? ", rebalanced"
+                                                      : ", rebalanced by importers"));
+  const auto matrix = grid(edge, smoother.isSymmetric ? 0.0 : 0.2);
+  const auto preconditioner = stock(matrix, parametersOf(smoother, implicitTranspose, rebalance));
+  for (const std::size_t columns : {1, 3}) {
+    Vector b(matrix->getRangeMap(), columns), expected(matrix->getDomainMap(), columns);
+    b.randomize();
+    preconditioner->apply(b, expected);
+    const std::string solver = smoother.isSymmetric ? "CG" : "GMRES";
+    Vector x(matrix->getDomainMap(), columns);
+    const int iterations = iterationsOf(solver, matrix, preconditioner, b, x);
+    EXPECT_GT(iterations, 0);
+
+    const NodeAwareHierarchy ours = Komvos::makeNodeAware(*preconditioner, options);
+    EXPECT_EQ(0u, ours.kept.size()) << ours.kept.front();
+    Vector y(matrix->getDomainMap(), columns);
+    preconditioner->apply(b, y);
+    EXPECT_LT(differenceOf(expected, y), 1e-13);
+    const auto [persistent, others] = messagesOf(*preconditioner, b, y);
+    EXPECT_EQ(0, others);
+    EXPECT_TRUE(worldSize() == 1 || sum(persistent) > 0);
+    x.putScalar(0.0);
+    EXPECT_EQ(iterations, iterationsOf(solver, Komvos::makeNodeAware(matrix, options), preconditioner, b, x));
+    EXPECT_LT(relativeResidual(*matrix, x, b), 1e-6);
+  }
+}
+
+TEST(NodeAwareHierarchy, CyclesAreTheSameAndSendNothingByThemselves) {
+  for (const SmootherCase& smoother : smoothers()) {
+    for (const bool implicitTranspose : {false, true}) {
+      checkCycles(smoother, implicitTranspose, Rebalance::none, threeStepOnPairs());
+    }
+  }
+}
+
+TEST(NodeAwareHierarchy, LevelsOnFewRanksToo) {
+  for (const Rebalance rebalance : {Rebalance::inTransfers, Rebalance::byImporter}) {
+    for (const bool implicitTranspose : {false, true}) {
+      checkCycles(smoothers()[0], implicitTranspose, rebalance, threeStepOnPairs());
+    }
+    checkCycles(smoothers()[3], false, rebalance, threeStepOnPairs());
+    checkCycles(smoothers()[4], false, rebalance, threeStepOnPairs());
+  }
+}
+
+TEST(NodeAwareHierarchy, NamesAllExchangesAndTellsThoseOfImporters) {
+  const auto matrix = grid(edge, 0.0);
+  const auto namesOf = [&](Rebalance rebalance) {
+    const auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, rebalance));
+    std::multiset<std::string> names;
+    for (const LevelExchange& one : Komvos::makeNodeAware(*preconditioner, threeStepOnPairs()).exchanges) {
+      EXPECT_EQ(one.name == "Importer", one.matrix.is_null());
+      EXPECT_EQ(one.name == "Importer", one.transfer != nullptr);
+      EXPECT_TRUE(one.level > 0 || one.name == "A");
+      names.insert(one.name);
+    }
+    return names;
+  };
+  const std::multiset<std::string> plain = namesOf(Rebalance::none);
+  EXPECT_GE(plain.count("A"), 2u);
+  EXPECT_EQ(plain.count("A"), plain.count("P")) << "but that of the coarsest level, which is solved";
+  EXPECT_EQ(plain.count("P"), plain.count("R"));
+  EXPECT_EQ(0u, plain.count("Importer"));
+  EXPECT_EQ(0u, namesOf(Rebalance::inTransfers).count("Importer"));
+  const long importers = sum(static_cast<long>(namesOf(Rebalance::byImporter).count("Importer")));
+  EXPECT_EQ(worldSize() > 1, importers > 0);
+}
+
+TEST(NodeAwareHierarchy, IsTunedWhileItIsUsed) {
+  const auto matrix = grid(edge, 0.0);
+  const auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, Rebalance::none));
+  Vector b(matrix->getRangeMap(), 1), expected(matrix->getDomainMap(), 1), x(matrix->getDomainMap(), 1);
+  b.randomize();
+  preconditioner->apply(b, expected);
+  ExchangeOptions options;
+  options.topology = std::make_shared<const NodeTopology>(NodeTopology::uniform(worldSize(), 2));
+  options.reuseDecisions = false;
+  const NodeAwareHierarchy ours = Komvos::makeNodeAware(*preconditioner, options);
+  Vector first(matrix->getDomainMap(), 1);
+  preconditioner->apply(b, first);
+  EXPECT_LT(differenceOf(expected, first), 1e-13);
+  for (int cycle = 0; cycle < 60; ++cycle) {
+    preconditioner->apply(b, x);
+    ASSERT_EQ(0.0, differenceOf(first, x)) << "cycle " << cycle << ": the same bits along every route";
+  }
+  for (const LevelExchange& one : ours.exchanges) {
+    if (one.matrix->importHalo() != nullptr) {
+      EXPECT_GE(one.matrix->importHalo()->report().uses, 60) << one.level << " " << one.name;
+    }
+  }
+}
+
+TEST(NodeAwareHierarchy, ASecondCallChangesNothing) {
+  const auto matrix = grid(edge, 0.0);
+  for (const SmootherCase& smoother : smoothers()) {
+    SCOPED_TRACE(smoother.name);
+    const auto preconditioner = stock(matrix, parametersOf(smoother, false, Rebalance::byImporter));
+    const NodeAwareHierarchy first = Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+    Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+    b.randomize();
+    preconditioner->apply(b, x);
+    const NodeAwareHierarchy second = Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+    EXPECT_EQ(0u, second.kept.size());
+    preconditioner->apply(b, y);
+    EXPECT_EQ(0.0, differenceOf(x, y));
+    for (const LevelExchange& one : second.exchanges) {
+      const auto isSame = [&](const LevelExchange& other) {
+        return other.level == one.level && other.name == one.name && other.matrix == one.matrix;
+      };
+      EXPECT_TRUE(std::any_of(first.exchanges.begin(), first.exchanges.end(), isSame)) << one.level << " " << one.name;
+    }
+  }
+}
+
+TEST(NodeAwareHierarchy, SharesAMatrixThatIsNodeAwareAlready) {
+  const RCP<Matrix> matrix = Komvos::makeNodeAware(grid(edge, 0.0), threeStepOnPairs());
+  const auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, Rebalance::none));
+  const NodeAwareHierarchy ours = Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+  EXPECT_EQ(matrix.get(), ours.exchanges.front().matrix.get());
+}
+
+/// A hierarchy on the same graph with other values, set up again by MueLu as far as `reuse: type` says.
+TEST(NodeAwareHierarchy, IsReusedAsAnOrdinaryOneIs) {
+  for (const char* const reuse : {"full", "RP", "tP", "S"}) {
+    for (const SmootherCase& smoother : smoothers()) {
+      SCOPED_TRACE(std::string(reuse) + ", " + smoother.name);
+      Teuchos::ParameterList parameters = parametersOf(smoother, false, Rebalance::none);
+      parameters.set("reuse: type", reuse);
+      parameters.set("coarse: type", "RELAXATION");
+      const auto matrix = grid(edge, 0.1), next = grid(edge, 0.15);
+      const auto ordinary = stock(matrix, parameters), ours = stock(matrix, parameters);
+      Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+      b.randomize();
+      ordinary->apply(b, x);  // MueLu cannot set up again what was never used
+      Komvos::makeNodeAware(*ours, threeStepOnPairs());
+      ours->apply(b, y);
+      MueLu::ReuseTpetraPreconditioner(next, *ordinary);
+      MueLu::ReuseTpetraPreconditioner(next, *ours);
+      const NodeAwareHierarchy again = Komvos::makeNodeAware(*ours, threeStepOnPairs());
+      EXPECT_EQ(0u, again.kept.size());
+      ordinary->apply(b, x);
+      ours->apply(b, y);
+      EXPECT_LT(differenceOf(x, y), 1e-13);
+      EXPECT_EQ(0, messagesOf(*ours, b, y).second);
+    }
+  }
+}
+
+TEST(NodeAwareHierarchy, KeepsWhatItDoesNotKnowAndSaysSo) {
+  const auto matrix = grid(edge, 0.0);
+  SmootherCase schwarz{"Schwarz", "SCHWARZ", {}, false};
+  schwarz.parameters.set("schwarz: overlap level", 1);
+  schwarz.parameters.set("subdomain solver name", "RILUK");
+  const Teuchos::ParameterList parameters = parametersOf(schwarz, false, Rebalance::none);
+  const auto preconditioner = stock(matrix, parameters);
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+  b.randomize();
+  preconditioner->apply(b, x);
+  const NodeAwareHierarchy ours = Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+  preconditioner->apply(b, y);
+  EXPECT_LT(differenceOf(x, y), 1e-13);
+  if (worldSize() > 1) {
+    ASSERT_FALSE(ours.kept.empty());
+    EXPECT_EQ(0u, ours.kept.front().find("level 0, PreSmoother: ")) << ours.kept.front();
+    EXPECT_NE(std::string::npos, ours.kept.front().find("overlaps")) << ours.kept.front();
+  }
+}
+
+TEST(NodeAwareHierarchy, OptionsThatCannotBeUsedAreAnErrorOnAllRanksAndItStillWorks) {
+  const auto matrix = grid(edge, 0.0);
+  const auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, Rebalance::inTransfers));
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+  b.randomize();
+  preconditioner->apply(b, x);
+  ExchangeOptions options = threeStepOnPairs();
+  options.route = Komvos::parseRoute("axis:" + std::to_string(worldSize() + 1) + ",1,1,1");
+  if (worldSize() > 1) {  // else there is nothing to exchange
+    EXPECT_THROW(Komvos::makeNodeAware(*preconditioner, options), Komvos::BadInput);
+  }
+  preconditioner->apply(b, y);
+  EXPECT_LT(differenceOf(x, y), 1e-13);
+}
+
+/// The way in for users: entries of MueLu's own parameter list, or of its XML file.
+TEST(MueLuParameters, SayThatAHierarchyIsNodeAware) {
+  const auto matrix = grid(edge, 0.0);
+  const auto points = gridPoints(matrix->getRowMap(), edge);
+  Teuchos::ParameterList parameters = parametersOf(smoothers()[0], false, Rebalance::none);
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+  b.randomize();
+  const auto ordinary = stock(matrix, parameters);
+  ordinary->apply(b, x);
+  EXPECT_TRUE(worldSize() == 1 || sum(messagesOf(*ordinary, b, y).second) > 0) << "Tpetra's, without the entry";
+
+  parameters.set("use node-aware", true);
+  parameters.set("node-aware: route", "three-step");
+  parameters.set("node-aware: on node", "messages");
+  parameters.set("node-aware: tuning", "off");
+  NodeAwareHierarchy made;
+  const auto ours = Komvos::createMueLuPreconditioner(matrix, parameters, {}, points, {}, {}, &made);
+  ours->apply(b, y);
+  EXPECT_LT(differenceOf(x, y), 1e-13);
+  EXPECT_EQ(0, messagesOf(*ours, b, y).second);
+  ASSERT_FALSE(made.exchanges.empty());
+  const auto* const halo = made.exchanges.front().matrix->importHalo();
+  EXPECT_TRUE(halo == nullptr || halo->report().route == "three-step");
+
+  parameters.set("use node-aware", 1);
+  EXPECT_THROW(Komvos::createMueLuPreconditioner(matrix, parameters), Komvos::BadInput);
+  parameters.set("use node-aware", true);
+  parameters.set("node-aware: route", "four-step");
+  EXPECT_THROW(Komvos::createMueLuPreconditioner(matrix, parameters), Komvos::BadInput);
+}
+
+/// With Komvos' coarse solver, which factors the new coarsest matrix.
+TEST(MueLuParameters, HoldWhenAPreconditionerIsReused) {
+  for (const char* const reuse : {"none", "S", "tP", "RP"}) {
+    int ordinary = 0;
+    for (const bool nodeAware : {false, true}) {
+      SCOPED_TRACE(std::string(reuse) + (nodeAware ? ", node-aware" : ""));
+      Teuchos::ParameterList parameters = parametersOf(smoothers()[0], false, Rebalance::none);
+      parameters.set("reuse: type", reuse);
+      parameters.set("use node-aware", nodeAware);
+      const auto matrix = grid(edge, 0.0), next = grid(edge, 0.3);
+      const auto points = gridPoints(matrix->getRowMap(), edge);
+      const auto preconditioner = Komvos::createMueLuPreconditioner(matrix, parameters, {}, points);
+      Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1);
+      b.randomize();
+      EXPECT_GT(iterationsOf("CG", matrix, preconditioner, b, x), 0);
+      const NodeAwareHierarchy made = Komvos::reuseMueLuPreconditioner(next, *preconditioner);
+      EXPECT_EQ(nodeAware, !made.exchanges.empty());
+      x.putScalar(0.0);
+      const int iterations = iterationsOf("GMRES", next, preconditioner, b, x);
+      EXPECT_GT(iterations, 0);
+      EXPECT_LE(iterations, 30);
+      EXPECT_TRUE(!nodeAware || iterations == ordinary) << iterations << " instead of " << ordinary;
+      ordinary = iterations;
+      EXPECT_LT(relativeResidual(*next, x, b), 1e-7);
+      EXPECT_TRUE(!nodeAware || messagesOf(*preconditioner, b, x).second == 0);
+    }
+  }
+  const auto matrix = grid(edge, 0.0);
+  Teuchos::ParameterList quiet;
+  quiet.set("verbosity", "none");
+  const auto stranger = MueLu::CreateTpetraPreconditioner(RCP<Operator>(matrix), quiet);
+  EXPECT_THROW(Komvos::reuseMueLuPreconditioner(matrix, *stranger), Komvos::BadInput);
+}
+
+TEST(MueLuParameters, ComeFromXmlToo) {
+  const std::string file = "hierarchy_test_" + std::to_string(worldSize()) + ".xml";
+  const auto comm = Tpetra::getDefaultComm();
+  if (comm->getRank() == 0) {
+    std::ofstream(file) << R"(<ParameterList name="MueLu">
+  <Parameter name="coarse: max size" type="int" value="60"/>
+  <Parameter name="use node-aware" type="bool" value="true"/>
+  <Parameter name="node-aware: route" type="string" value="two-step"/>
+</ParameterList>
+)";
+  }
+  comm->barrier();
+  const auto matrix = grid(edge, 0.0);
+  NodeAwareHierarchy made;
+  const auto ours = Komvos::createMueLuPreconditioner(matrix, file, {}, {}, {}, &made);
+  ASSERT_FALSE(made.exchanges.empty());
+  const auto* const halo = made.exchanges.front().matrix->importHalo();
+  EXPECT_TRUE(halo == nullptr || halo->report().route == "two-step");
+  comm->barrier();
+  if (comm->getRank() == 0) {
+    std::remove(file.c_str());
+  }
+}
+
+}  // namespace
