@@ -29,7 +29,6 @@ using NO = DefaultNode;
 using Teuchos::RCP;
 using Teuchos::rcp;
 using Teuchos::rcp_dynamic_cast;
-using XpetraMap = Xpetra::Map<LO, GO, NO>;
 using XpetraMatrix = Xpetra::Matrix<SC, LO, GO, NO>;
 using XpetraCrsMatrix = Xpetra::CrsMatrix<SC, LO, GO, NO>;
 using XpetraTpetraCrsMatrix = Xpetra::TpetraCrsMatrix<SC, LO, GO, NO>;
@@ -58,8 +57,10 @@ class LevelMatrix : public XpetraTpetraCrsMatrix {
 class LevelOperatorWrap : public XpetraOperator {
  public:
   explicit LevelOperatorWrap(RCP<const Tpetra::Operator<>> op) : op_(std::move(op)) {}
-  RCP<const XpetraMap> getDomainMap() const override { return Xpetra::toXpetra(op_->getDomainMap()); }
-  RCP<const XpetraMap> getRangeMap() const override { return Xpetra::toXpetra(op_->getRangeMap()); }
+  /// An RCP<const Map>, and const itself from Trilinos 16 on.
+  using MapPointer = decltype(std::declval<const XpetraOperator&>().getDomainMap());
+  MapPointer getDomainMap() const override { return Xpetra::toXpetra(op_->getDomainMap()); }
+  MapPointer getRangeMap() const override { return Xpetra::toXpetra(op_->getRangeMap()); }
   bool hasTransposeApply() const override { return op_->hasTransposeApply(); }
   void apply(const XpetraVectors& x, XpetraVectors& y, Teuchos::ETransp mode, SC alpha, SC beta) const override {
     op_->apply(Xpetra::toTpetra(x), Xpetra::toTpetra(y), mode, alpha, beta);
