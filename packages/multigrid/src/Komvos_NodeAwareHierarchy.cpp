@@ -1,7 +1,5 @@
 #include "Komvos_NodeAwareHierarchy.hpp"
 
-#include <Ifpack2_Chebyshev.hpp>
-#include <Ifpack2_Relaxation.hpp>
 #include <MueLu_Hierarchy.hpp>
 #include <MueLu_TpetraOperator.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>

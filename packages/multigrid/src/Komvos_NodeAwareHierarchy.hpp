@@ -3,7 +3,6 @@
 #pragma once
 
 #include <MueLu_Hierarchy_fwd.hpp>
-#include <MueLu_TpetraOperator_fwd.hpp>
 #include <Teuchos_RCP.hpp>
 #include <memory>
 #include <string>
@@ -13,6 +12,12 @@
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_TpetraShim.hpp"
+
+// Not MueLu_TpetraOperator_fwd.hpp: with it, other headers of MueLu 16 do not compile.
+namespace MueLu {
+template <class, class, class, class>
+class TpetraOperator;
+}
 
 namespace Komvos {
 
