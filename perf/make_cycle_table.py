@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Writes perf/V_CYCLES.md from the results of run_v_cycles.py."""
+import argparse
+
+import common
+
+HEAD = """# What do node-aware exchanges gain in MueLu's V-cycles?
+
+Made by `perf/make_cycle_table.py` from the JSON files that `perf/run_v_cycles.py` wrote to `{folder}`;
+commit {commit}, {processor}, {cores} cores. "MueLu" is MueLu with Tpetra's exchanges, "Komvos" the same hierarchy after
+`makeNodeAware` with the defaults, tuned online with nothing known before, "off" without tuning: persistent requests
+along the standard route, by shared memory on nodes. All solve the coarsest level by the same solver. Times are of the
+cycles, in milliseconds, medians of {samples} samples. Ratios to MueLu are medians of ratios within a sample: of cycles,
+with `makeNodeAware` added, and with all of MueLu's set-up, which is the same for all and noisy.
+"""
+
+
+def rows_of(report):
+    by_name = {result["variant"]: result for result in report["results"]}
+    stock, online, off = (by_name[name] for name in ("MueLu", "komvos", "komvos, tuning off"))
+    for i, time in enumerate(online["times"]):
+        yield [report["problem"], str(time["cycles"]), f"{1e3 * stock['muelu_set_up_seconds']:,.0f}",
+               f"{1e3 * online['conversion_seconds']:.0f}",
+               *(f"{1e3 * one['times'][i]['seconds']:,.0f}" for one in (stock, online, off)),
+               f"{time['of_muelu']:.2f}", f"{time['of_muelu_with_conversion']:.2f}",
+               f"{time['of_muelu_with_set_up']:.2f}", f"{off['times'][i]['of_muelu']:.2f}",
+               f"{off['times'][i]['of_muelu_with_conversion']:.2f}"]
+
+
+def page(folder, files):
+    reports = [common.read_results(file) for file in files]
+    first = reports[0]
+    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=first["commit"], processor=first["processor"],
+                         cores=first["cores"], samples=first["samples"])]
+    head = ["problem", "cycles", "MueLu's set-up", "`makeNodeAware`", "MueLu", "Komvos", "off", "Komvos of MueLu",
+            "with `makeNodeAware`", "with set-up", "off of MueLu", "with `makeNodeAware`"]
+    networks = list(dict.fromkeys((report["network"], report["ranks"]) for report in reports))
+    for network, ranks in networks:
+        rows = [row for report in reports if (report["network"], report["ranks"]) == (network, ranks)
+                for row in rows_of(report)]
+        table = common.markdown_table(head, rows, ["---", *["--:"] * (len(head) - 1)])
+        parts.append(f"\n## {network[0].upper()}{network[1:]}, {ranks} ranks\n\n{table}")
+    return "".join(parts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
+    options = parser.parse_args()
+    stamps = {file.name.split("-cycles-")[0] for file in common.RESULTS.glob("*/*-cycles-*.json")}  # date and commit
+    if not stamps:
+        parser.error(f"no result of run_v_cycles.py in {common.RESULTS}")
+    files = sorted(common.RESULTS.glob(f"*/{max(stamps)}-cycles-*.json"))
+    common.write_page("V_CYCLES.md", page(files[0].parent, files), options.check, "make_cycle_table.py")
+
+
+if __name__ == "__main__":
+    main()

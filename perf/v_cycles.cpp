@@ -1,0 +1,218 @@
+// What do node-aware exchanges gain in MueLu's V-cycles, their set-up included?
+#include <CLI/CLI.hpp>
+#include <MueLu_TpetraOperator.hpp>
+#include <Tpetra_Core.hpp>
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_NodeAwareHierarchy.hpp"
+#include "Komvos_Statistics.hpp"
+#include "Komvos_SystemInfo.hpp"
+#include "commit.hpp"
+#include "problem/preconditioner.hpp"
+#include "problem/problem.hpp"
+#include "support/text_format.hpp"
+
+// How this works. Each run of a variant lets MueLu set up a hierarchy, makes it node-aware or not, with nothing known
+// from runs before, and applies so many V-cycles, each followed by an all-reduce of one number, as in a Krylov solver.
+// The coarsest level is solved by the same solver in all variants. A sample runs each variant once, in an order that
+// rotates; its times are maxima over ranks.
+namespace {
+
+using namespace Komvos::Program;
+using namespace Komvos;
+using Json = nlohmann::ordered_json;
+using Teuchos::RCP;
+using Hierarchy = MueLu::TpetraOperator<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
+
+struct Options {
+  ProblemOptions problem;
+  int coarseSize = 100;
+  std::vector<int> cycles = {10, 30, 100};
+  int samples = 15;
+  std::string network = "unknown";
+  std::string json = "-";
+};
+
+struct Variant {
+  std::string name;
+  std::optional<ExchangeOptions> exchange;  // none: the hierarchy stays as MueLu made it
+  std::vector<double> muelu, convert;       // set-up, of each sample
+  std::vector<std::vector<double>> cycles;  // by count of cycles: of each sample
+};
+
+class VCycles {
+ public:
+  VCycles(const Options& options, const Problem& problem, MPI_Comm comm)
+      : options_(options), problem_(problem), traits_(examine(*problem.matrix)), comm_(comm) {
+    ExchangeOptions online, off;
+    online.reuseDecisions = off.reuseDecisions = false;
+    off.tuning = Tuning::off;
+    variants_ = {{"MueLu", {}, {}, {}, {}}, {"komvos", online, {}, {}, {}}, {"komvos, tuning off", off, {}, {}, {}}};
+  }
+
+  void run() {
+    for (int sample = -1; sample < options_.samples; ++sample) {  // the first one only warms up
+      for (std::size_t i = 0; i < variants_.size(); ++i) {
+        measure(variants_[(i + sample + 1) % variants_.size()], sample >= 0);
+      }
+    }
+  }
+
+  Json results() const;
+
+ private:
+  void measure(Variant& variant, bool counts);
+
+  const Options& options_;
+  const Problem& problem_;
+  MatrixTraits traits_;
+  MPI_Comm comm_;
+  std::vector<Variant> variants_;
+};
+
+void VCycles::measure(Variant& variant, bool counts) {
+  Teuchos::ParameterList muelu;
+  muelu.set("coarse: max size", options_.coarseSize);
+  MultiVector b(problem_.matrix->getRangeMap(), 1), x(problem_.matrix->getDomainMap(), 1);
+  b.randomize();
+  mpiCheck(MPI_Barrier(comm_), "MPI_Barrier");
+  std::vector<double> clock{MPI_Wtime()};
+  const Preconditioner preconditioner = makePreconditioner("muelu", problem_, traits_, problem_.matrix, muelu, {});
+  clock.push_back(MPI_Wtime());
+  if (variant.exchange) {
+    makeNodeAware(*Teuchos::rcp_dynamic_cast<Hierarchy>(preconditioner.op, true), *variant.exchange);
+  }
+  clock.push_back(MPI_Wtime());
+  int done = 0;
+  for (const int upTo : options_.cycles) {
+    for (; done < upTo; ++done) {
+      preconditioner.op->apply(b, x);
+      double number = done, sum = 0;
+      mpiCheck(MPI_Allreduce(&number, &sum, 1, MPI_DOUBLE, MPI_SUM, comm_), "MPI_Allreduce");
+    }
+    clock.push_back(MPI_Wtime());
+  }
+  std::vector<double> most{clock[1] - clock[0], clock[2] - clock[1]};
+  for (std::size_t i = 3; i < clock.size(); ++i) {
+    most.push_back(clock[i] - clock[2]);
+  }
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, most.data(), static_cast<int>(most.size()), MPI_DOUBLE, MPI_MAX, comm_),
+           "MPI_Allreduce");
+  if (counts) {
+    variant.muelu.push_back(most[0]);
+    variant.convert.push_back(most[1]);
+    variant.cycles.resize(options_.cycles.size());
+    for (std::size_t i = 0; i < options_.cycles.size(); ++i) {
+      variant.cycles[i].push_back(most[i + 2]);
+    }
+  }
+}
+
+/// What of a run is compared: cycles alone, with makeNodeAware(), with all of set-up.
+enum class Part { cycles, withConversion, whole };
+
+std::vector<double> secondsOf(const Variant& variant, std::size_t checkpoint, Part part) {
+  std::vector<double> seconds = variant.cycles[checkpoint];
+  for (std::size_t i = 0; i < seconds.size(); ++i) {
+    seconds[i] += (part == Part::cycles ? 0 : variant.convert[i]) + (part == Part::whole ? variant.muelu[i] : 0);
+  }
+  return seconds;
+}
+
+Json VCycles::results() const {
+  Json json = Json::array();
+  for (const Variant& variant : variants_) {
+    Json times = Json::array();
+    for (std::size_t i = 0; i < options_.cycles.size(); ++i) {
+      const auto ratio = [&](Part part) {
+        return Impl::median(Impl::ratios(secondsOf(variant, i, part), secondsOf(variants_.front(), i, part)));
+      };
+      times.push_back({{"cycles", options_.cycles[i]},
+                       {"seconds", Impl::median(variant.cycles[i])},
+                       {"lower_quartile", Impl::quantile(variant.cycles[i], 0.25)},
+                       {"upper_quartile", Impl::quantile(variant.cycles[i], 0.75)},
+                       {"of_muelu", ratio(Part::cycles)},
+                       {"of_muelu_with_conversion", ratio(Part::withConversion)},
+                       {"of_muelu_with_set_up", ratio(Part::whole)}});
+    }
+    json.push_back({{"variant", variant.name},
+                    {"muelu_set_up_seconds", Impl::median(variant.muelu)},
+                    {"conversion_seconds", Impl::median(variant.convert)},
+                    {"times", times}});
+  }
+  return json;
+}
+
+void print(const Json& results) {
+  for (const Json& variant : results) {
+    std::cout << format(
+        "  %-20s MueLu's set-up %7.1f ms, conversion %6.1f ms;", variant["variant"].get<std::string>().c_str(),
+        1e3 * variant["muelu_set_up_seconds"].get<double>(), 1e3 * variant["conversion_seconds"].get<double>());
+    for (const Json& time : variant["times"]) {
+      std::cout << format("   %d: %7.1f ms (%.2f, %.2f, %.2f)", time["cycles"].get<int>(),
+                          1e3 * time["seconds"].get<double>(), time["of_muelu"].get<double>(),
+                          time["of_muelu_with_conversion"].get<double>(), time["of_muelu_with_set_up"].get<double>());
+    }
+    std::cout << "\n";
+  }
+  std::cout << std::flush;
+}
+
+void run(const Options& options) {
+  const auto comm = Tpetra::getDefaultComm();
+  const Problem problem = loadProblem(options.problem, comm);
+  VCycles cycles(options, problem, Tpetra::Details::extractMpiCommFromTeuchos(*comm));
+  cycles.run();
+  const Json report{{"benchmark", "V-cycles"},
+                    {"commit", KOMVOS_COMMIT},
+                    {"problem", problem.name},
+                    {"rows", problem.matrix->getGlobalNumRows()},
+                    {"entries", problem.matrix->getGlobalNumEntries()},
+                    {"ranks", comm->getSize()},
+                    {"network", options.network},
+                    {"samples", options.samples},
+                    {"processor", Impl::processorName()},
+                    {"mpi", Impl::mpiLibraryName()},
+                    {"results", cycles.results()}};
+  if (comm->getRank() == 0) {
+    std::cout << problem.name << ", " << comm->getSize() << " ranks\n";
+    print(report["results"]);
+    if (options.json != "-") {
+      std::ofstream file(options.json);
+      file << report.dump(1) << "\n" << std::flush;
+      throwOnAllIfAny(MPI_COMM_SELF, file.good() ? "" : "cannot write " + options.json);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Tpetra::ScopeGuard scope(&argc, &argv);
+  Options options;
+  CLI::App app("Times V-cycles of MueLu, node-aware and not");
+  addProblemOptions(app, options.problem);
+  app.add_option("--coarse-size", options.coarseSize)->check(CLI::PositiveNumber);
+  app.add_option("--cycles", options.cycles, "ascending")->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_option("--samples", options.samples)->check(CLI::PositiveNumber);
+  app.add_option("--network", options.network, "for the report");
+  app.add_option("--json", options.json, "file to write");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    checkProblemOptions(app, options.problem);
+    run(options);
+  } catch (const std::exception& error) {
+    std::cerr << "v_cycles: " << error.what() << std::endl;
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return 0;
+}
