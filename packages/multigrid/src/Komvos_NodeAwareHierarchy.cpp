@@ -54,16 +54,16 @@ class HierarchyWalk {
   }
 
  private:
-  /// On the coarsest level a direct solver has a copy of its own.
-  bool isUnused(int level, const std::string& name) const {
+  /// A solver on the coarsest level has a copy of the matrix; nobody multiplies with it.
+  bool isSolved(int level) const {
     const MueLuSmoother smoother = levels_.smoother(level, "PreSmoother");
-    return name == "A" && level > 0 && level == levels_.count() - 1 && smoother.identity != nullptr &&
-           smoother.ifpack2.is_null() && !levels_.isSet(level, name);
+    return level > 0 && level == levels_.count() - 1 && smoother.identity != nullptr && smoother.ifpack2.is_null();
   }
 
   void replaceMatrix(int level, const std::string& name) {
     const RCP<const Matrix> before = levels_.matrix(level, name);
-    if (before.is_null() || isUnused(level, name)) {
+    const bool isUnused = name == "A" && isSolved(level) && !levels_.isSet(level, name);
+    if (before.is_null() || isUnused) {
       return;
     }
     const RCP<NodeAwareMatrix> ours = nodeAware(before);
@@ -107,7 +107,7 @@ class HierarchyWalk {
 
   void replaceSmoother(int level, const std::string& name) {
     const MueLuSmoother before = levels_.smoother(level, name);
-    if (before.identity == nullptr || before.isOurs || isUnused(level, "A")) {
+    if (before.identity == nullptr || before.isOurs) {
       return;
     }
     const auto [known, isNew] = smoothers_.try_emplace(before.identity);

@@ -322,6 +322,17 @@ TEST(NodeAwareHierarchy, KeepsWhatItDoesNotKnowAndSaysSo) {
   }
 }
 
+TEST(NodeAwareHierarchy, SaysThatACoarseSolverOfMueLusExchangesByItself) {
+  const auto matrix = grid(edge, 0.0);
+  Teuchos::ParameterList parameters = parametersOf(smoothers()[0], false, Rebalance::none);
+  parameters.set("verbosity", "none");
+  const auto preconditioner = MueLu::CreateTpetraPreconditioner(RCP<Operator>(matrix), parameters);  // by Amesos2
+  const NodeAwareHierarchy ours = Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+  const std::string coarsest = "level " + std::to_string(ours.exchanges.back().level) + ", PreSmoother: ";
+  ASSERT_EQ(1u, ours.kept.size());
+  EXPECT_EQ(0u, ours.kept.front().find(coarsest)) << ours.kept.front();
+}
+
 TEST(NodeAwareHierarchy, OptionsThatCannotBeUsedAreAnErrorOnAllRanksAndItStillWorks) {
   const auto matrix = grid(edge, 0.0);
   const auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, Rebalance::inTransfers));

@@ -2,9 +2,9 @@
 //
 // A uniform or cyclic placement is two numbers. Any other is a list of intervals: consecutive ranks on one node.
 // intervalOf(rank) and rankOn(node, local) are binary searches, in all intervals and in those of a node. detect() asks
-// MPI which ranks can share memory, detectSockets() asks hwloc where each rank is bound; gather() makes one placement
-// of what the nodes know, of a few numbers if that is enough. fromMap() and parse() come to the same placements from
-// labels and from text.
+// MPI which ranks can share memory, detectSockets() asks hwloc where each rank is bound; fromCommunicators() makes one
+// placement of what the nodes know, of a few numbers if that is enough. fromMap() and parse() come to the same
+// placements from labels and from text.
 #include "Komvos_NodeTopology.hpp"
 
 #include <algorithm>
@@ -179,10 +179,6 @@ void broadcastList(MPI_Comm comm, std::vector<int>& list) {
   list.resize(length);
   mpiCheck(MPI_Bcast(list.data(), length, MPI_INT, 0, comm), "MPI_Bcast");
 }
-
-}  // namespace
-
-namespace {
 
 /// What leaders find out about all nodes.
 enum Placement { inBlocks, inTurn, irregular };
