@@ -211,27 +211,6 @@ class PlanInProgress {
   ValueId lastUsed_{-1, -1};
 };
 
-/// What this rank sends, less what it needs: 0 when summed over ranks whose patterns fit each other.
-std::uint64_t balanceOf(const Pattern& pattern) {
-  const auto hash = [](int owner, int local, int destination) {
-    // One after the other: mix() takes the sum of its arguments.
-    return Impl::mix(Impl::mix(Impl::mix(0, static_cast<std::uint64_t>(owner)), static_cast<std::uint64_t>(local)),
-                     static_cast<std::uint64_t>(destination));
-  };
-  std::uint64_t balance = 0;
-  for (const Pattern::Send& send : pattern.sends) {
-    balance += hash(pattern.rank, send.local, send.destination);
-  }
-  const ValueId* last = nullptr;
-  for (const Pattern::Receive& receive : pattern.receives) {
-    if (last == nullptr || *last != receive.value) {
-      balance -= hash(receive.value.owner, receive.value.local, pattern.rank);
-    }
-    last = &receive.value;
-  }
-  return balance;
-}
-
 /// Nothing, or why these ranks cannot begin.
 std::string errorOf(const std::vector<Pattern>& patterns, const std::vector<int>& ranks, int numRanks,
                     const NodeTopology& topology) {
@@ -271,16 +250,6 @@ std::string firstOf(const std::vector<std::string>& errors) {
   return found != errors.end() ? *found : std::string();
 }
 
-std::vector<PlanInProgress> begun(const std::vector<Pattern>& patterns, const NodeTopology& topology,
-                                  const Route& route, int numRanks, bool isDirect) {
-  std::vector<PlanInProgress> work;
-  work.reserve(patterns.size());
-  for (const Pattern& pattern : patterns) {
-    work.emplace_back(pattern, topology, route, numRanks, isDirect);
-  }
-  return work;
-}
-
 std::vector<ExchangePlan> taken(std::vector<PlanInProgress>& work) {
   std::vector<ExchangePlan> plans;
   for (PlanInProgress& one : work) {
@@ -289,18 +258,25 @@ std::vector<ExchangePlan> taken(std::vector<PlanInProgress>& work) {
   return plans;
 }
 
+/// The plan of a direct route.
+ExchangePlan compileDirect(const NodeTopology& topology, const Route& route, const Pattern& pattern, int numRanks) {
+  PlanInProgress work(pattern, topology, route, numRanks, true);
+  work.compileDirect();
+  const std::string error = work.finish();
+  if (!error.empty()) {
+    throw Error(error);
+  }
+  return work.take();
+}
+
 /// Plans of a direct route, for patterns that fit each other.
 std::vector<ExchangePlan> compileDirect(const NodeTopology& topology, const Route& route,
                                         const std::vector<Pattern>& patterns, int numRanks) {
-  std::vector<PlanInProgress> work = begun(patterns, topology, route, numRanks, true);
-  for (PlanInProgress& one : work) {
-    one.compileDirect();
-    const std::string error = one.finish();
-    if (!error.empty()) {
-      throw Error(error);
-    }
+  std::vector<ExchangePlan> plans;
+  for (const Pattern& pattern : patterns) {
+    plans.push_back(compileDirect(topology, route, pattern, numRanks));
   }
-  return taken(work);
+  return plans;
 }
 
 /// Delivers the messages of a stage whose peers the route knows.
@@ -327,7 +303,10 @@ std::vector<std::vector<SetupMessage>> exchangeWithPeers(SetupTransport& transpo
 /// Plans of any route, for patterns that may still not fit each other.
 std::vector<ExchangePlan> compile(SetupTransport& transport, const NodeTopology& topology, const Route& route,
                                   const std::vector<Pattern>& patterns) {
-  std::vector<PlanInProgress> work = begun(patterns, topology, route, transport.numRanks(), false);
+  std::vector<PlanInProgress> work;
+  for (const Pattern& pattern : patterns) {
+    work.emplace_back(pattern, topology, route, transport.numRanks(), false);
+  }
   std::vector<std::string> errors(patterns.size());
   for (int stage = 0; stage < route.numStages(); ++stage) {
     std::vector<std::vector<SetupMessage>> outbox(work.size());
@@ -349,6 +328,40 @@ std::vector<ExchangePlan> compile(SetupTransport& transport, const NodeTopology&
 
 }  // namespace
 
+namespace Impl {
+
+ExchangePlan standardPlan(const Pattern& pattern, const NodeTopology& topology, int numRanks) {
+  pattern.check(numRanks);
+  return compileDirect(topology, StandardRoute(), pattern, numRanks);
+}
+
+std::uint64_t balanceOf(const Pattern& pattern) {
+  const auto hash = [](int owner, int local, int destination) {
+    // One after the other: mix() takes the sum of its arguments.
+    return mix(mix(mix(0, static_cast<std::uint64_t>(owner)), static_cast<std::uint64_t>(local)),
+               static_cast<std::uint64_t>(destination));
+  };
+  std::uint64_t balance = 0;
+  for (const Pattern::Send& send : pattern.sends) {
+    balance += hash(pattern.rank, send.local, send.destination);
+  }
+  const ValueId* last = nullptr;
+  for (const Pattern::Receive& receive : pattern.receives) {
+    if (last == nullptr || *last != receive.value) {
+      balance -= hash(receive.value.owner, receive.value.local, pattern.rank);
+    }
+    last = &receive.value;
+  }
+  return balance;
+}
+
+void throwMisfit(SetupTransport& transport, const NodeTopology& topology, const std::vector<Pattern>& patterns) {
+  compile(transport, topology, StandardRoute(), patterns);
+  throw BadInput("what ranks send is not what others need");  // not reached, unless hashes deceive
+}
+
+}  // namespace Impl
+
 std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopology& topology, Route& route,
                                      const std::vector<Pattern>& patterns) {
   const std::vector<int>& ranks = transport.myRanks();
@@ -357,7 +370,7 @@ std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopolo
   std::uint64_t balance = 0;
   std::uint64_t common = Impl::mix(topology.fingerprint(), std::hash<std::string>()(route.name()));
   for (std::size_t i = 0; error.empty() && i < ranks.size(); ++i) {
-    balance += balanceOf(patterns[i]);
+    balance += Impl::balanceOf(patterns[i]);
   }
   // Rank 0 weighs against all others: 0 if all have the same.
   common *= ranks.empty() || ranks.front() != 0 ? -ranks.size() : numRanks - ranks.size();
@@ -369,9 +382,7 @@ std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopolo
     throw BadInput("the nodes and the route of a plan must be the same on all ranks, and are not");
   }
   if (sums[1] != 0) {
-    StandardRoute standard;
-    compile(transport, topology, standard, patterns);
-    throw BadInput("what ranks send is not what others need");  // not reached, unless hashes deceive
+    Impl::throwMisfit(transport, topology, patterns);
   }
   return buildPlansAgain(transport, topology, route, patterns);
 }

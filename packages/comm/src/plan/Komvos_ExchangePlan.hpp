@@ -2,6 +2,7 @@
 /// A halo exchange compiled along a route: one rank's messages, and what is in them.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -66,5 +67,24 @@ std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopolo
 /// saves the collective operation that makes sure of it.
 std::vector<ExchangePlan> buildPlansAgain(SetupTransport& transport, const NodeTopology& topology, Route& route,
                                           const std::vector<Pattern>& patterns);
+
+namespace Impl {
+
+// Steps of buildPlans(), for callers who agree on several halos in one round.
+
+/// The plan of the standard route, which every rank can make by itself. It can be used if balanceOf() is 0 in sum.
+/// \throws BadInput on this rank if the pattern is inconsistent by itself
+ExchangePlan standardPlan(const Pattern& pattern, const NodeTopology& topology, int numRanks);
+
+/// What a rank sends, less what it needs, hashed: modulo 2^64, the sum over all ranks is 0 if their patterns fit.
+std::uint64_t balanceOf(const Pattern& pattern);
+
+/// Finds, with messages, which value is needed and not sent, or sent and not needed.
+/// \param patterns of which each is consistent by itself, and that do not fit each other
+/// \note Collective on the transport. \throws BadInput on all ranks
+[[noreturn]] void throwMisfit(SetupTransport& transport, const NodeTopology& topology,
+                              const std::vector<Pattern>& patterns);
+
+}  // namespace Impl
 
 }  // namespace Komvos

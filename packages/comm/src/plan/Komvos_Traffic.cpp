@@ -1,24 +1,19 @@
 #include "Komvos_Traffic.hpp"
 
 #include <algorithm>
-#include <array>
 #include <set>
 
-#include "Komvos_Error.hpp"
 #include "Komvos_ExchangePlan.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_Reduction.hpp"
 
 namespace Komvos {
 
 namespace {
 
-using Fields = std::array<long, 5>;
-
-Fields fields(const RankTraffic& traffic) {
-  return {traffic.neighbours, traffic.interNodeMessages, traffic.interNodeValues, traffic.onNodeMessages,
-          traffic.onNodeValues};
-}
-
-RankTraffic fromFields(const Fields& f) { return {f[0], f[1], f[2], f[3], f[4]}; }
+constexpr long RankTraffic::*allFields[] = {&RankTraffic::neighbours, &RankTraffic::interNodeMessages,
+                                            &RankTraffic::interNodeValues, &RankTraffic::onNodeMessages,
+                                            &RankTraffic::onNodeValues};
 
 }  // namespace
 
@@ -35,28 +30,30 @@ RankTraffic trafficOf(const ExchangePlan& plan) {
 }
 
 Traffic trafficOf(const std::vector<ExchangePlan>& plans) {
-  Fields max{};
-  Fields total{};
+  Traffic traffic;
   for (const ExchangePlan& plan : plans) {
-    const Fields mine = fields(trafficOf(plan));
-    for (std::size_t i = 0; i < mine.size(); ++i) {
-      max[i] = std::max(max[i], mine[i]);
-      total[i] += mine[i];
+    const RankTraffic mine = trafficOf(plan);
+    for (long RankTraffic::*const field : allFields) {
+      traffic.max.*field = std::max(traffic.max.*field, mine.*field);
+      traffic.total.*field += mine.*field;
     }
   }
-  return {fromFields(max), fromFields(total)};
+  return traffic;
 }
 
-Traffic reduceTraffic(MPI_Comm comm, const RankTraffic& traffic) {
-  const Fields mine = fields(traffic);
-  Fields max{};
-  Fields total{};
-  const int count = static_cast<int>(mine.size());
-  MPI_Request both[2];
-  mpiCheck(MPI_Iallreduce(mine.data(), max.data(), count, MPI_LONG, MPI_MAX, comm, &both[0]), "MPI_Iallreduce");
-  mpiCheck(MPI_Iallreduce(mine.data(), total.data(), count, MPI_LONG, MPI_SUM, comm, &both[1]), "MPI_Iallreduce");
-  mpiCheck(MPI_Waitall(2, both, MPI_STATUSES_IGNORE), "MPI_Waitall");
-  return {fromFields(max), fromFields(total)};
+void reduceWith(Impl::Reduction& reduction, Traffic& traffic) {
+  for (long RankTraffic::*const field : allFields) {
+    reduction.maximum(traffic.max.*field);
+    reduction.sum(traffic.total.*field);
+  }
+}
+
+Traffic reduceTraffic(MPI_Comm comm, const RankTraffic& mine) {
+  Traffic traffic{mine, mine};
+  Impl::Reduction reduction;
+  reduceWith(reduction, traffic);
+  reduction.run(*Impl::PrivateComm::of(comm));
+  return traffic;
 }
 
 }  // namespace Komvos

@@ -9,6 +9,9 @@
 namespace Komvos {
 
 struct ExchangePlan;
+namespace Impl {
+class Reduction;
+}
 
 /// What one rank sends in one exchange, or a sum or a maximum of that over ranks.
 struct RankTraffic {
@@ -30,5 +33,8 @@ Traffic trafficOf(const std::vector<ExchangePlan>& plans);
 
 /// \note Collective on `comm`.
 Traffic reduceTraffic(MPI_Comm comm, const RankTraffic& mine);
+
+/// The same together with other numbers. \param traffic with what this rank sends in both parts
+void reduceWith(Impl::Reduction& reduction, Traffic& traffic);
 
 }  // namespace Komvos

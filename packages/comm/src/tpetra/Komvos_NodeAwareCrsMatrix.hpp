@@ -2,10 +2,13 @@
 /// A Tpetra::CrsMatrix whose apply exchanges its halo along a node-aware route, hidden behind local rows.
 #pragma once
 
+#include <mpi.h>
+
 #include <Teuchos_RCP.hpp>
 #include <Tpetra_CrsMatrix.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_TpetraShim.hpp"
@@ -45,6 +48,11 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
   explicit NodeAwareCrsMatrix(const crs_matrix_type& matrix, const ExchangeOptions& options = {});
   /// The same, and keeps the original. \note Collective, and throws, as above.
   explicit NodeAwareCrsMatrix(const Teuchos::RCP<const crs_matrix_type>& matrix, const ExchangeOptions& options = {});
+  /// Several at once, and keeps the originals: the ranks agree on all halos together, in as many messages as one matrix
+  /// takes. \param matrices on `comm`, in the same order on all ranks \note Collective, and throws, as above.
+  static std::vector<Teuchos::RCP<NodeAwareCrsMatrix>> several(
+      MPI_Comm comm, const std::vector<Teuchos::RCP<const crs_matrix_type>>& matrices,
+      const ExchangeOptions& options = {});
   ~NodeAwareCrsMatrix() override;
 
   /// Y = beta Y + alpha op(A) X. Y may share entries with X. A replicated Y is summed over all ranks, as in Tpetra.
@@ -88,6 +96,10 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
 
  private:
   struct State;
+  struct Halos;
+  NodeAwareCrsMatrix(const crs_matrix_type& matrix, Halos&& halos, const ExchangeOptions& options);
+  static std::vector<Halos> planHalos(MPI_Comm comm, const std::vector<const crs_matrix_type*>& matrices,
+                                      const ExchangeOptions& options);
   std::unique_ptr<State> state_;
 };
 

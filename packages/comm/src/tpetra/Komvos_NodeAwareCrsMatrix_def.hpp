@@ -7,6 +7,8 @@
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
@@ -256,31 +258,87 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::withCopies(const multivect
 }
 
 template <class Scalar, class LO, class GO, class Node>
-NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_type& matrix,
+struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::Halos {
+  std::unique_ptr<halo_type> importer, exporter;  // null where the graph has none
+};
+
+/// Whether a graph has an importer, an exporter, or is complete, is the same on all ranks.
+template <class Scalar, class LO, class GO, class Node>
+auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::planHalos(MPI_Comm comm,
+                                                         const std::vector<const crs_matrix_type*>& matrices,
+                                                         const ExchangeOptions& options) -> std::vector<Halos> {
+  std::vector<Halos> halos(matrices.size());
+  std::vector<const typename halo_type::transfer_type*> transfers;
+  std::vector<std::unique_ptr<halo_type>*> places;
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    if (!matrices[i]->isFillComplete()) {
+      throw BadInput("NodeAwareCrsMatrix: the matrix is not fill complete");
+    }
+    const auto graph = matrices[i]->getCrsGraph();
+    if (!graph->getImporter().is_null()) {
+      transfers.push_back(graph->getImporter().get());
+      places.push_back(&halos[i].importer);
+    }
+    if (!graph->getExporter().is_null()) {
+      transfers.push_back(graph->getExporter().get());
+      places.push_back(&halos[i].exporter);
+    }
+  }
+  if (!transfers.empty()) {
+    std::vector<std::unique_ptr<halo_type>> planned = halo_type::several(comm, transfers, options);
+    for (std::size_t i = 0; i < planned.size(); ++i) {
+      *places[i] = std::move(planned[i]);
+    }
+  }
+  return halos;
+}
+
+template <class Scalar, class LO, class GO, class Node>
+NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_type& matrix, Halos&& halos,
                                                              const ExchangeOptions& options)
     : crs_matrix_type(matrix), state_(std::make_unique<State>()) {
-  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
-  throwOnAllIfAny(comm, matrix.isFillComplete() ? "" : "NodeAwareCrsMatrix: the matrix is not fill complete");
   // The base class shares its work vectors with the original; two matrices in use at once need their own.
   this->importMV_ = Teuchos::null;
   this->exportMV_ = Teuchos::null;
-  const auto graph = this->getCrsGraph();
-  if (!graph->getImporter().is_null()) {
-    state_->importer = std::make_unique<halo_type>(*graph->getImporter(), options);
-  }
-  if (!graph->getExporter().is_null()) {
-    state_->exporter = std::make_unique<halo_type>(*graph->getExporter(), options);
-  }
+  state_->importer = std::move(halos.importer);
+  state_->exporter = std::move(halos.exporter);
   state_->product.emplace(this->getLocalMatrixDevice().graph, state_->importer.get(),
-                          static_cast<int>(Impl::localLength(*graph->getColMap())),
+                          static_cast<int>(Impl::localLength(*this->getColMap())),
                           Impl::resolveOverlap(options.overlap));
 }
+
+template <class Scalar, class LO, class GO, class Node>
+NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_type& matrix,
+                                                             const ExchangeOptions& options)
+    : NodeAwareCrsMatrix(
+          matrix,
+          std::move(
+              planHalos(Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm()), {&matrix}, options).front()),
+          options) {}
 
 template <class Scalar, class LO, class GO, class Node>
 NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const Teuchos::RCP<const crs_matrix_type>& matrix,
                                                              const ExchangeOptions& options)
     : NodeAwareCrsMatrix(*matrix, options) {
   state_->original = matrix;
+}
+
+template <class Scalar, class LO, class GO, class Node>
+auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::several(MPI_Comm comm,
+                                                       const std::vector<Teuchos::RCP<const crs_matrix_type>>& matrices,
+                                                       const ExchangeOptions& options)
+    -> std::vector<Teuchos::RCP<NodeAwareCrsMatrix>> {
+  std::vector<const crs_matrix_type*> plain;
+  for (const auto& matrix : matrices) {
+    plain.push_back(matrix.get());
+  }
+  std::vector<Halos> halos = planHalos(comm, plain, options);
+  std::vector<Teuchos::RCP<NodeAwareCrsMatrix>> made;
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    made.push_back(Teuchos::rcp(new NodeAwareCrsMatrix(*matrices[i], std::move(halos[i]), options)));
+    made.back()->state_->original = matrices[i];
+  }
+  return made;
 }
 
 template <class Scalar, class LO, class GO, class Node>

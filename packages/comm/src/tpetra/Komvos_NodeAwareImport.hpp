@@ -2,13 +2,17 @@
 /// Tpetra::Import's doImport and doExport along a node-aware route.
 #pragma once
 
+#include <mpi.h>
+
 #include <Teuchos_Describable.hpp>
 #include <Teuchos_RCP.hpp>
 #include <Tpetra_CombineMode.hpp>
+#include <Tpetra_Details_Transfer_fwd.hpp>
 #include <Tpetra_Export_fwd.hpp>
 #include <Tpetra_Import_fwd.hpp>
 #include <memory>
 #include <type_traits>
+#include <vector>
 
 #include "Komvos_ExchangeOptions.hpp"
 #include "Komvos_HaloReport.hpp"
@@ -61,6 +65,7 @@ class NodeAwareImport : public Teuchos::Describable {
  public:
   using import_type = Tpetra::Import<LocalOrdinal, GlobalOrdinal, Node>;
   using export_type = Tpetra::Export<LocalOrdinal, GlobalOrdinal, Node>;
+  using transfer_type = Tpetra::Details::Transfer<LocalOrdinal, GlobalOrdinal, Node>;  ///< either of these
   using map_type = Tpetra::Map<LocalOrdinal, GlobalOrdinal, Node>;
   using device_type = typename Node::device_type;
   using execution_space = typename device_type::execution_space;
@@ -77,6 +82,12 @@ class NodeAwareImport : public Teuchos::Describable {
   explicit NodeAwareImport(const import_type& importer, const ExchangeOptions& options = {});
   /// The same for an Export. \note Collective, and throws, as above.
   explicit NodeAwareImport(const export_type& exporter, const ExchangeOptions& options = {});
+  /// Several at once, such as those of a multigrid hierarchy: the ranks agree on all of them together, in as many
+  /// messages as one takes. \param transfers Imports and Exports between maps on `comm`, in the same order on all ranks
+  /// \note Collective, and throws, as above.
+  static std::vector<std::unique_ptr<NodeAwareImport>> several(MPI_Comm comm,
+                                                               const std::vector<const transfer_type*>& transfers,
+                                                               const ExchangeOptions& options = {});
   ~NodeAwareImport() override;
   NodeAwareImport(NodeAwareImport&&) noexcept;
   NodeAwareImport& operator=(NodeAwareImport&&) noexcept;
@@ -161,6 +172,7 @@ class NodeAwareImport : public Teuchos::Describable {
 
  private:
   struct State;
+  explicit NodeAwareImport(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -34,8 +34,8 @@
 
 // How this works. The constructor reads who sends which entries to whom out of the Tpetra transfer (TransferLists),
 // with the unique side as "owned" whether it is an Import or an Export. Tpetra numbers entries locally on each side; so
-// owners tell each peer their own indices (learnOwnerIndices), which with the rank identify a value. That is the
-// Pattern; planHalo() decides route and transport.
+// owners tell each peer their own indices (makePatterns), which with the rank identify a value. That is the Pattern;
+// planHalos() decides route and transport. Several transfers are read and planned together.
 //
 // doImport and doExport are one body, transfer(), read in two directions. It checks the vectors, begins the exchange,
 // copies what stays on this rank while messages travel (same entries, then permuted ones), and ends the exchange, which
@@ -140,14 +140,22 @@ struct NodeAwareImport<LO, GO, Node>::State {
   std::map<std::pair<std::type_index, std::size_t>, AnyExchange> exchanges;  // by scalar type and variant
   long generation = 0;  // of the tuner, when exchanges were looked through last
 
-  State(const Tpetra::Details::Transfer<LO, GO, Node>& transfer, bool isImport, const ExchangeOptions& options)
-      : ownedMap(isImport ? transfer.getSourceMap() : transfer.getTargetMap()),
-        overlappingMap(isImport ? transfer.getTargetMap() : transfer.getSourceMap()),
-        userComm(Tpetra::Details::extractMpiCommFromTeuchos(*ownedMap->getComm())),
-        numSame(static_cast<int>(transfer.getNumSameIDs())) {
+  State(MPI_Comm mpiComm, const transfer_type& transfer)
+      : userComm(mpiComm), numSame(static_cast<int>(transfer.getNumSameIDs())) {
+    const bool isImport = dynamic_cast<const import_type*>(&transfer) != nullptr;
+    ownedMap = isImport ? transfer.getSourceMap() : transfer.getTargetMap();
+    overlappingMap = isImport ? transfer.getTargetMap() : transfer.getSourceMap();
     comm = Impl::PrivateComm::of(userComm);
+    setPermutation(isImport ? transfer.getPermuteToLIDs() : transfer.getPermuteFromLIDs(),
+                   isImport ? transfer.getPermuteFromLIDs() : transfer.getPermuteToLIDs());
+  }
+
+  Impl::TransferLists listsOf(const transfer_type& transfer) const {
     Impl::TransferLists lists;
-    if (isImport) {
+    lists.numOwned = static_cast<int>(Impl::localLength(*ownedMap));
+    lists.numOverlapping = static_cast<int>(Impl::localLength(*overlappingMap));
+    lists.numSame = numSame;
+    if (dynamic_cast<const import_type*>(&transfer) != nullptr) {
       Impl::groupByRank(transfer.getExportPIDs(), transfer.getExportLIDs(), lists.ownedPeers, lists.ownedLengths,
                         lists.ownedLids);
       Impl::receivingSide(transfer.getDistributor(), transfer.getRemoteLIDs(), lists.ghostPeers, lists.ghostLengths,
@@ -158,12 +166,7 @@ struct NodeAwareImport<LO, GO, Node>::State {
       Impl::receivingSide(transfer.getDistributor(), transfer.getRemoteLIDs(), lists.ownedPeers, lists.ownedLengths,
                           lists.ownedLids);
     }
-    setPermutation(isImport ? transfer.getPermuteToLIDs() : transfer.getPermuteFromLIDs(),
-                   isImport ? transfer.getPermuteFromLIDs() : transfer.getPermuteToLIDs());
-    halo = planHalo(
-        userComm,
-        Impl::makePattern(*comm, lists, Impl::localLength(*ownedMap), Impl::localLength(*overlappingMap), numSame),
-        options);
+    return lists;
   }
 
   void setPermutation(Teuchos::ArrayView<const LO> to, Teuchos::ArrayView<const LO> from) {
@@ -214,11 +217,45 @@ struct NodeAwareImport<LO, GO, Node>::State {
 };
 
 template <class LO, class GO, class Node>
+auto NodeAwareImport<LO, GO, Node>::several(MPI_Comm comm, const std::vector<const transfer_type*>& transfers,
+                                            const ExchangeOptions& options)
+    -> std::vector<std::unique_ptr<NodeAwareImport>> {
+  const std::shared_ptr<Impl::PrivateComm> ours = Impl::PrivateComm::of(comm);
+  std::vector<std::unique_ptr<NodeAwareImport>> made;
+  std::vector<Impl::TransferLists> lists;
+  std::string error;
+  try {
+    for (const transfer_type* const one : transfers) {
+      auto state = std::make_unique<State>(comm, *one);
+      lists.push_back(state->listsOf(*one));
+      error = error.empty() ? Impl::errorOf(lists.back(), ours->rank()) : error;
+      made.emplace_back(new NodeAwareImport(std::move(state)));
+    }
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  std::vector<PlannedHalo> halos = Impl::planHalos(
+      comm, transfers.size(), error, [&] { return Impl::makePatterns(*ours, lists); }, options);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    made[i]->state_->halo = std::move(halos[i]);
+  }
+  return made;
+}
+
+template <class LO, class GO, class Node>
+NodeAwareImport<LO, GO, Node>::NodeAwareImport(std::unique_ptr<State> state) : state_(std::move(state)) {}
+template <class LO, class GO, class Node>
 NodeAwareImport<LO, GO, Node>::NodeAwareImport(const import_type& importer, const ExchangeOptions& options)
-    : state_(std::make_unique<State>(importer, true, options)) {}
+    : NodeAwareImport(
+          std::move(*several(Tpetra::Details::extractMpiCommFromTeuchos(*importer.getSourceMap()->getComm()),
+                             {&importer}, options)
+                         .front())) {}
 template <class LO, class GO, class Node>
 NodeAwareImport<LO, GO, Node>::NodeAwareImport(const export_type& exporter, const ExchangeOptions& options)
-    : state_(std::make_unique<State>(exporter, false, options)) {}
+    : NodeAwareImport(
+          std::move(*several(Tpetra::Details::extractMpiCommFromTeuchos(*exporter.getSourceMap()->getComm()),
+                             {&exporter}, options)
+                         .front())) {}
 template <class LO, class GO, class Node>
 NodeAwareImport<LO, GO, Node>::~NodeAwareImport() = default;
 template <class LO, class GO, class Node>

@@ -8,9 +8,11 @@
 #include "Komvos_CandidateChoice.hpp"
 #include "Komvos_CandidateTimer.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_HaloSurvey.hpp"
 #include "Komvos_HaloTuner.hpp"
 #include "Komvos_Precedent.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_Reduction.hpp"
 #include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_RouteCandidates.hpp"
 #include "Komvos_RouteForecast.hpp"
@@ -67,66 +69,91 @@ std::vector<Impl::Candidate> onePerRoute(const std::vector<Impl::Candidate>& can
   return planned;
 }
 
-}  // namespace
-
-PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& options) {
-  const double start = MPI_Wtime();
-  const std::shared_ptr<Impl::PrivateComm> ours = Impl::PrivateComm::of(comm);
-  Impl::ResolvedOptions resolved = Impl::resolveOptions(*ours, options);
-  resolved.startedAt = start;
-  pattern.normalize();
-  Impl::ResolvedOptions asked = resolved;
+/// From the survey on, by itself. \param pattern normalized
+PlannedHalo planSurveyed(MPI_Comm comm, Pattern pattern, Impl::SurveyedHalo halo,
+                         const Impl::ResolvedOptions& options) {
+  Impl::ResolvedOptions asked = options;
+  Impl::ResolvedOptions resolved = options;
   const bool reverseIsOpen = asked.route == RouteChoice::automatic;
-  Impl::Precedent precedent(comm, pattern, resolved, options.record);
+  Impl::Precedent precedent(comm, halo, resolved);
   const bool tunesLater = asked.leavesOpen() && !precedent.fromTuningCache() && asked.tuning == Tuning::online;
   const bool measures = resolved.leavesOpen() && asked.tuning == Tuning::exhaustive;
-  bool beganAsSimilar = false;
-  const auto decide = [&](const HaloCounts& counts) {
-    precedent.describe(counts);
-    if (resolved.leavesOpen() && !measures) {
-      const std::optional<TuningDecision> similar = precedent.ofSimilar();
-      beganAsSimilar = similar.has_value();
-      takeFirstGuess(resolved, similar);
-    }
-  };
+  std::optional<TuningDecision> similar;
+  if (resolved.leavesOpen() && !measures) {
+    similar = precedent.ofSimilar();
+    takeFirstGuess(resolved, similar);
+  }
 
+  const double start = MPI_Wtime();
   const Impl::CandidateTimer timer(comm, pattern.numOwned, pattern.numTarget, resolved.mpiIsGpuAware,
                                    resolved.forceStaging);
-  std::vector<Impl::Candidate> candidates = Impl::planCandidates(comm, pattern, resolved, decide);
+  std::vector<Impl::Candidate> candidates = Impl::planCandidates(comm, halo.standard, pattern, resolved);
   asked.pairing = resolved.pairing;
-  const HaloCounts counts = candidates.front().counts;
-  const std::size_t chosen = Impl::chooseCandidate(candidates, resolved, timer);
-
-  PlannedHalo halo;
-  halo.plan = candidates[chosen].plan;
-  halo.intraNode = candidates[chosen].report.intraNode;
-  halo.columns = resolved.columns;
-  halo.mpiIsGpuAware = resolved.mpiIsGpuAware;
-  halo.forceStaging = resolved.forceStaging;
-  const TuningDecision decision{candidates[chosen].report.route, resolved.pairing, halo.intraNode};
-  precedent.keep(decision, precedent.lost());
-  const RouteChoice reverse = reverseIsOpen ? Impl::reverseRoute(counts, *resolved.topology.nodes) : decision.route;
   std::vector<Impl::Candidate> planned = onePerRoute(candidates);
-  halo.report = reportOf(candidates, chosen, resolved.pairing);
-  halo.report.reverseRoute = toString(reverse);
-  halo.report.decisionReused = precedent.reused();
-  halo.report.beganAsSimilar = beganAsSimilar;
-  halo.report.fromTuningCache = precedent.fromTuningCache();
-  halo.report.tuningCacheNote = precedent.tuningCacheNote();
-  halo.report.setupSeconds = candidates.back().secondsOfAll;
+  const std::size_t chosen = Impl::chooseCandidate(candidates, resolved, timer);
   if (measures) {
-    halo.report.setupSeconds = MPI_Wtime() - start;
-    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &halo.report.setupSeconds, 1, MPI_DOUBLE, MPI_MAX, ours->get()),
-             "MPI_Allreduce");
+    halo.seconds += MPI_Wtime() - start;
+    Impl::Reduction most;
+    most.maximum(halo.seconds);
+    most.run(*Impl::PrivateComm::of(comm));
+  } else {
+    for (std::size_t i = 1; i < planned.size(); ++i) {
+      halo.seconds += planned[i].report.buildSeconds;
+    }
   }
+
+  PlannedHalo made;
+  made.plan = candidates[chosen].plan;
+  made.intraNode = candidates[chosen].report.intraNode;
+  made.columns = resolved.columns;
+  made.mpiIsGpuAware = resolved.mpiIsGpuAware;
+  made.forceStaging = resolved.forceStaging;
+  const TuningDecision decision{candidates[chosen].report.route, resolved.pairing, made.intraNode};
+  precedent.keep(decision, precedent.lost());
+  const RouteChoice reverse =
+      reverseIsOpen ? Impl::reverseRoute(halo.counts, *resolved.topology.nodes) : decision.route;
+  made.report = reportOf(candidates, chosen, resolved.pairing);
+  made.report.reverseRoute = toString(reverse);
+  made.report.decisionReused = precedent.reused();
+  made.report.beganAsSimilar = similar.has_value();
+  made.report.fromTuningCache = precedent.fromTuningCache();
+  made.report.tuningCacheNote = precedent.tuningCacheNote();
+  made.report.setupSeconds = halo.seconds;
   if (tunesLater || reverse != decision.route) {
-    halo.tuner = std::make_shared<Impl::HaloTuner>(comm, std::move(pattern), asked, std::move(planned), decision,
+    made.tuner = std::make_shared<Impl::HaloTuner>(comm, std::move(pattern), asked, std::move(planned), decision,
                                                    reverse, std::move(precedent));
   }
   if (tunesLater) {
-    halo.tuner->tuneOnline(counts, halo.report.setupSeconds);
+    made.tuner->tuneOnline(halo);
   }
-  return halo;
+  return made;
+}
+
+}  // namespace
+
+PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& options) {
+  return std::move(planHalos(comm, {std::move(pattern)}, options).front());
+}
+
+std::vector<PlannedHalo> planHalos(MPI_Comm comm, std::vector<Pattern> patterns, const ExchangeOptions& options) {
+  return Impl::planHalos(
+      comm, patterns.size(), {}, [&] { return std::move(patterns); }, options);
+}
+
+std::vector<PlannedHalo> Impl::planHalos(MPI_Comm comm, std::size_t numHalos, const std::string& error,
+                                         const std::function<std::vector<Pattern>()>& makePatterns,
+                                         const ExchangeOptions& options) {
+  const ResolvedOptions resolved = resolveOptions(*PrivateComm::of(comm), options, numHalos, error);
+  std::vector<Pattern> patterns = makePatterns();
+  for (Pattern& one : patterns) {
+    one.normalize();
+  }
+  std::vector<SurveyedHalo> surveyed = surveyHalos(comm, resolved, patterns);
+  std::vector<PlannedHalo> halos;
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    halos.push_back(planSurveyed(comm, std::move(patterns[i]), std::move(surveyed[i]), resolved));
+  }
+  return halos;
 }
 
 }  // namespace Komvos

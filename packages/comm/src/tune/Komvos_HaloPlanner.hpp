@@ -4,7 +4,11 @@
 
 #include <mpi.h>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "Komvos_ExchangeOptions.hpp"
 #include "Komvos_ExchangePlan.hpp"
@@ -15,7 +19,7 @@ namespace Komvos {
 
 namespace Impl {
 class HaloTuner;
-}
+}  // namespace Impl
 
 /// All that an Exchange needs, and how it was chosen.
 struct PlannedHalo {
@@ -36,5 +40,17 @@ struct PlannedHalo {
 /// another candidate is clearly faster. \param pattern need not be normalized \note Collective on `comm`. \throws
 /// BadInput on all ranks if a pattern, topology, option or tuning cache on one of them cannot be used.
 PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& options);
+
+/// Several halos of one communicator, such as those of a multigrid level: ranks agree on all of them in two collective
+/// operations, which one halo takes as well. \param patterns one for each halo, equally many on all ranks
+std::vector<PlannedHalo> planHalos(MPI_Comm comm, std::vector<Pattern> patterns, const ExchangeOptions& options);
+
+namespace Impl {
+/// The same for `numHalos` patterns that ranks make together, once they have agreed that none has an error.
+/// \param error that this rank has found before, or nothing \param makePatterns may be collective
+std::vector<PlannedHalo> planHalos(MPI_Comm comm, std::size_t numHalos, const std::string& error,
+                                   const std::function<std::vector<Pattern>()>& makePatterns,
+                                   const ExchangeOptions& options);
+}  // namespace Impl
 
 }  // namespace Komvos

@@ -6,6 +6,7 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_HaloReport.hpp"
+#include "Komvos_HaloSurvey.hpp"
 #include "Komvos_OnlineChoice.hpp"
 #include "Komvos_PendingMaximum.hpp"
 #include "Komvos_Precedent.hpp"
@@ -100,7 +101,7 @@ const Candidate& HaloTuner::State::planRoute(const RouteChoice& route) {
     return *planned;
   }
   MpiSetupTransport transport(userComm);
-  candidates.push_back(planCandidate(*comm, transport, options, patterns, route, true));
+  candidates.push_back(planCandidate(*comm, transport, options, patterns, route));
   for (Variant& one : variants) {
     if (one.route == route) {
       one.plan = candidates.back().plan;
@@ -128,13 +129,13 @@ void HaloTuner::State::addContenders(const HaloCounts& counts) {
   }
 }
 
-void HaloTuner::tuneOnline(const HaloCounts& counts, double secondsBefore) {
+void HaloTuner::tuneOnline(const SurveyedHalo& halo) {
   State& state = *state_;
-  state.addContenders(counts);
-  const RouteForecast forecast(counts, *state.options.topology.nodes, state.options.machine.get());
-  // To plan the standard route takes no messages, the others take several rounds of them.
+  state.addContenders(halo.counts);
+  const RouteForecast forecast(halo.counts, *state.options.topology.nodes, state.options.machine.get());
+  // The standard route takes one round of agreement, the others several rounds of messages (perf/SET_UP.md).
   constexpr double dearer = 3.5;
-  const double planSeconds = dearer * state.candidates.front().report.buildSeconds;
+  const double planSeconds = dearer * (halo.standard.report.buildSeconds + halo.roundSeconds);
   const std::vector<TuningDecision>& lost = state.precedent.lost();
   std::vector<Forecast> forecasts;
   std::vector<bool> tried;
@@ -149,7 +150,7 @@ void HaloTuner::tuneOnline(const HaloCounts& counts, double secondsBefore) {
       return other.route == one.route && other.intraNode == one.intraNode;
     }));
   }
-  state.choice.emplace(std::move(forecasts), state.start, secondsBefore, std::move(tried));
+  state.choice.emplace(std::move(forecasts), state.start, halo.seconds, std::move(tried));
 }
 
 HaloVariant HaloTuner::forward() {

@@ -14,7 +14,6 @@
 
 namespace Komvos {
 
-struct HaloCounts;
 struct HaloReport;
 struct RouteChoice;
 struct TuningDecision;
@@ -24,6 +23,7 @@ namespace Impl {
 struct Candidate;
 class Precedent;
 struct ResolvedOptions;
+struct SurveyedHalo;
 
 /// What an exchange needs of a variant.
 struct HaloVariant {
@@ -48,8 +48,7 @@ class HaloTuner {
   HaloTuner& operator=(const HaloTuner&) = delete;
 
   /// From now on forward exchanges are trials.
-  /// \param counts of the halo \param secondsBefore of set-up so far, the most on any rank
-  void tuneOnline(const HaloCounts& counts, double secondsBefore);
+  void tuneOnline(const SurveyedHalo& halo);
 
   /// For the next forward exchange, or the one that is not over yet.
   /// \note Collective: some exchanges begin with a plan, or with the result of a reduction that was started a few

@@ -103,8 +103,7 @@ const std::string& machineOf(Impl::PrivateComm& comm) {
 
 }  // namespace
 
-HaloKey makeHaloKey(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topology) {
-  const std::shared_ptr<Impl::PrivateComm> ours = Impl::PrivateComm::of(comm);
+std::uint64_t hashOf(const Pattern& pattern) {
   std::uint64_t hash = Impl::mix(pattern.rank, pattern.numOwned);
   for (const Pattern::Send& send : pattern.sends) {
     hash = Impl::mix(Impl::mix(hash, send.destination), send.local);
@@ -112,9 +111,17 @@ HaloKey makeHaloKey(MPI_Comm comm, const Pattern& pattern, const NodeTopology& t
   for (const Pattern::Receive& receive : pattern.receives) {
     hash = Impl::mix(Impl::mix(Impl::mix(hash, receive.value.owner), receive.value.local), receive.target);
   }
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &hash, 1, MPI_UINT64_T, MPI_SUM, ours->get()), "MPI_Allreduce");
-  return {
-      hash, topology.fingerprint(), topology.describe(), machineOf(*ours), topology.numRanks(), topology.numNodes()};
+  return hash;
+}
+
+HaloKey makeHaloKey(MPI_Comm comm, std::uint64_t patterns, const HaloCounts& counts, const NodeTopology& topology) {
+  return {patterns,
+          topology.fingerprint(),
+          topology.describe(),
+          machineOf(*Impl::PrivateComm::of(comm)),
+          topology.numRanks(),
+          topology.numNodes(),
+          counts};
 }
 
 std::optional<double> difference(const HaloKey& a, const HaloKey& b) {

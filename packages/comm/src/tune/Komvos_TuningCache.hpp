@@ -35,11 +35,14 @@ struct HaloKey {
   // By which halos are alike; 0 in files of version 1.
   int numRanks = 0;
   int numNodes = 0;
-  HaloCounts counts = {};  ///< the most on any rank; makeHaloKey() leaves them 0
+  HaloCounts counts = {};  ///< the most on any rank
 };
 
-/// \param pattern normalized \note Collective on `comm`.
-HaloKey makeHaloKey(MPI_Comm comm, const Pattern& pattern, const NodeTopology& topology);
+/// A hash of one rank's pattern, which is normalized. The hash of a halo is the sum over ranks, modulo 2^64.
+std::uint64_t hashOf(const Pattern& pattern);
+
+/// \param patterns the hash of the halo \note Collective on `comm` the first time.
+HaloKey makeHaloKey(MPI_Comm comm, std::uint64_t patterns, const HaloCounts& counts, const NodeTopology& topology);
 
 /// How unlike two halos on the same machine are: the sum over their numbers of ranks, nodes, messages and values of by
 /// how many powers of two they differ.

@@ -3,10 +3,12 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "Komvos_ExchangePlan.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_SetupTransport.hpp"
@@ -59,6 +61,86 @@ TEST(HaloPlanner, ReportsTheTrafficOfBothRoutes) {
       }
     }
   }
+}
+
+/// Everything of a plan that an exchange uses.
+std::string textOf(const Komvos::ExchangePlan& plan) {
+  std::string text = plan.route + ":";
+  const auto add = [&text](std::initializer_list<int> numbers) {
+    for (const int number : numbers) {
+      text += " " + std::to_string(number);
+    }
+    text += ";";
+  };
+  add({plan.rank, plan.numRanks, plan.numStages, plan.numOwned, plan.numTarget});
+  for (const auto* list : {&plan.sends, &plan.receives}) {
+    for (const Komvos::PlanMessage& one : *list) {
+      add({one.peer, one.stage, one.first, one.count, one.onNode});
+    }
+  }
+  for (const int source : plan.sendSource) {
+    add({source});
+  }
+  for (const auto& one : plan.deliveries) {
+    add({one.position, one.target, one.onNode});
+  }
+  return text;
+}
+
+TEST(HaloPlanner, PlansSeveralAsItPlansEach) {
+  const int rank = worldRank();
+  const int size = worldSize();
+  for (const NamedTopology& where : topologiesFor(size)) {
+    std::vector<Pattern> patterns;
+    for (const NamedPatterns& what : patternsFor(size, 5)) {
+      patterns.push_back(what.patterns[rank]);
+    }
+    patterns.push_back(patterns.front());  // the same once more
+    for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep, RouteChoice::automatic}) {
+      ExchangeOptions options;
+      options.topology = std::make_shared<const NodeTopology>(where.topology);
+      options.route = route;
+      options.reuseDecisions = false;
+      const auto together = Komvos::planHalos(MPI_COMM_WORLD, patterns, options);
+      ASSERT_EQ(patterns.size(), together.size());
+      for (std::size_t i = 0; i < patterns.size(); ++i) {
+        const auto alone = Komvos::planHalo(MPI_COMM_WORLD, patterns[i], options);
+        EXPECT_EQ(textOf(*alone.plan), textOf(*together[i].plan)) << where.name << ", " << toString(route);
+        EXPECT_EQ(alone.intraNode, together[i].intraNode);
+        EXPECT_EQ(alone.tuner != nullptr, together[i].tuner != nullptr);
+        EXPECT_EQ(alone.report.reverseRoute, together[i].report.reverseRoute);
+        EXPECT_EQ(alone.report.standard.total.interNodeValues, together[i].report.standard.total.interNodeValues);
+        EXPECT_EQ(alone.report.chosen.max.interNodeMessages, together[i].report.chosen.max.interNodeMessages);
+        EXPECT_GT(together[i].report.setupSeconds, 0);
+      }
+    }
+  }
+  EXPECT_TRUE(Komvos::planHalos(MPI_COMM_WORLD, {}, {}).empty());
+}
+
+TEST(HaloPlannerErrors, AMistakeInOneOfSeveralIsTheSameErrorOnAllRanks) {
+  const int rank = worldRank();
+  const int size = worldSize();
+  if (size == 1) {
+    GTEST_SKIP() << "one rank has nobody to disagree with";
+  }
+  const Needs halo = allToAll(size, 2);
+  const auto patterns = KomvosTest::patternsFromNeeds(halo.owner, halo.needs);
+  for (const Mistake& mistake : mistakes()) {
+    std::vector<Pattern> mine(3, patterns[rank]);
+    NodeTopology topology = NodeTopology::uniform(size, 2);
+    if (rank == size / 2) {
+      mistake.make(mine[1], topology);
+    }
+    ExchangeOptions options;
+    options.topology = std::make_shared<const NodeTopology>(topology);
+    const std::string planned = commonError(mistake.name, [&] { Komvos::planHalos(MPI_COMM_WORLD, mine, options); });
+    EXPECT_NE(std::string::npos, planned.find(mistake.words)) << mistake.name << ": " << planned;
+  }
+  const std::string text = commonError("number", [&] {
+    Komvos::planHalos(MPI_COMM_WORLD, std::vector<Pattern>(rank == 0 ? 2 : 3, patterns[rank]), {});
+  });
+  EXPECT_NE(std::string::npos, text.find("number of those planned together")) << text;
 }
 
 TEST(HaloPlannerErrors, AMistakeOfOneRankIsTheSameErrorOnAllRanks) {

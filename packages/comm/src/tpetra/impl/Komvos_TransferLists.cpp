@@ -1,7 +1,9 @@
 #include "Komvos_TransferLists.hpp"
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "Komvos_Error.hpp"
 
@@ -9,11 +11,34 @@ namespace Komvos::Impl {
 
 namespace {
 
-/// Tpetra asks a directory who owns an entry. Where the owned map is not contiguous, an entry that a rank asks for
-/// twice gets one answer only: the other stays without owner (-1), is not sent, and shifts what arrives.
-///
-/// \return an error text, or nothing
-std::string errorOfLists(const TransferLists& lists, int rank) {
+/// All that goes to one peer, or comes from it, of several transfers after each other.
+using ByPeer = std::map<int, std::vector<int>>;
+
+/// Owners tell each peer their own indices of the values it gets, in the order both sides know. Messages only between
+/// ranks that will exchange values.
+/// \param learned with as many places for each peer as it will send
+void tellOwnerIndices(PrivateComm& comm, const ByPeer& told, ByPeer& learned) {
+  const TagRange tags = comm.takeTags(1);
+  const int tag = tags.first();
+  std::vector<MPI_Request> requests;
+  for (auto& [peer, indices] : learned) {
+    mpiCheck(MPI_Irecv(indices.data(), static_cast<int>(indices.size()), MPI_INT, peer, tag, comm.get(),
+                       &requests.emplace_back()),
+             "MPI_Irecv");
+  }
+  for (const auto& [peer, indices] : told) {
+    mpiCheck(MPI_Isend(indices.data(), static_cast<int>(indices.size()), MPI_INT, peer, tag, comm.get(),
+                       &requests.emplace_back()),
+             "MPI_Isend");
+  }
+  mpiCheck(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+}
+
+}  // namespace
+
+// Tpetra asks a directory who owns an entry. Where the owned map is not contiguous, an entry that a rank asks for
+// twice gets one answer only: the other stays without owner (-1), is not sent, and shifts what arrives.
+std::string errorOf(const TransferLists& lists, int rank) {
   int travelling = 0;
   for (std::size_t i = 0; i < lists.ghostPeers.size(); ++i) {
     travelling += lists.ghostPeers[i] < 0 ? 0 : lists.ghostLengths[i];
@@ -27,30 +52,6 @@ std::string errorOfLists(const TransferLists& lists, int rank) {
          " of them. A rank may name an entry of another rank only once where the owned map is not contiguous: Tpetra's "
          "own import moves wrong values then";
 }
-
-/// Owners tell each peer the local indices of the values it gets, in the order both sides know. Messages only between
-/// ranks that will exchange values.
-std::vector<int> learnOwnerIndices(PrivateComm& comm, const TransferLists& lists) {
-  const TagRange tags = comm.takeTags(1);
-  const int tag = tags.first();
-  std::vector<int> learned(lists.ghostLids.size());
-  std::vector<MPI_Request> requests(lists.ghostPeers.size() + lists.ownedPeers.size());
-  std::size_t request = 0;
-  for (std::size_t i = 0, first = 0; i < lists.ghostPeers.size(); first += lists.ghostLengths[i++]) {
-    mpiCheck(MPI_Irecv(learned.data() + first, lists.ghostLengths[i], MPI_INT, lists.ghostPeers[i], tag, comm.get(),
-                       &requests[request++]),
-             "MPI_Irecv");
-  }
-  for (std::size_t i = 0, first = 0; i < lists.ownedPeers.size(); first += lists.ownedLengths[i++]) {
-    mpiCheck(MPI_Isend(lists.ownedLids.data() + first, lists.ownedLengths[i], MPI_INT, lists.ownedPeers[i], tag,
-                       comm.get(), &requests[request++]),
-             "MPI_Isend");
-  }
-  mpiCheck(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-  return learned;
-}
-
-}  // namespace
 
 void groupByRank(Teuchos::ArrayView<const int> rankOfEntry, Teuchos::ArrayView<const int> lids, std::vector<int>& peers,
                  std::vector<int>& lengths, std::vector<int>& sorted) {
@@ -78,26 +79,45 @@ void receivingSide(const Tpetra::Distributor& distributor, Teuchos::ArrayView<co
   inOrder.assign(lids.begin(), lids.end());
 }
 
-Pattern makePattern(PrivateComm& comm, const TransferLists& lists, std::size_t numOwned, std::size_t numOverlapping,
-                    std::size_t numSame) {
-  throwOnAllIfAny(comm.get(), errorOfLists(lists, comm.rank()));
-  Pattern pattern;
-  pattern.rank = comm.rank();
-  pattern.numOwned = static_cast<int>(numOwned);
-  pattern.numTarget = static_cast<int>(numOverlapping - numSame);
-  for (std::size_t i = 0, k = 0; i < lists.ownedPeers.size(); ++i) {
-    for (int j = 0; j < lists.ownedLengths[i]; ++j, ++k) {
-      pattern.sends.push_back({lists.ownedPeers[i], lists.ownedLids[k]});
+std::vector<Pattern> makePatterns(PrivateComm& comm, const std::vector<TransferLists>& transfers) {
+  ByPeer told, learned;
+  for (const TransferLists& lists : transfers) {
+    auto index = lists.ownedLids.begin();
+    for (std::size_t i = 0; i < lists.ownedPeers.size(); index += lists.ownedLengths[i++]) {
+      std::vector<int>& message = told[lists.ownedPeers[i]];
+      message.insert(message.end(), index, index + lists.ownedLengths[i]);
+    }
+    for (std::size_t i = 0; i < lists.ghostPeers.size(); ++i) {
+      std::vector<int>& message = learned[lists.ghostPeers[i]];
+      message.resize(message.size() + lists.ghostLengths[i]);
     }
   }
-  const std::vector<int> ownerIndex = learnOwnerIndices(comm, lists);
-  for (std::size_t i = 0, k = 0; i < lists.ghostPeers.size(); ++i) {
-    for (int j = 0; j < lists.ghostLengths[i]; ++j, ++k) {
-      pattern.receives.push_back(
-          {{lists.ghostPeers[i], ownerIndex[k]}, lists.ghostLids[k] - static_cast<int>(numSame)});
+  tellOwnerIndices(comm, told, learned);
+  std::map<int, std::size_t> read;  // of the message of each peer
+  std::vector<Pattern> patterns;
+  for (const TransferLists& lists : transfers) {
+    Pattern pattern;
+    pattern.rank = comm.rank();
+    pattern.numOwned = lists.numOwned;
+    pattern.numTarget = lists.numOverlapping - lists.numSame;
+    pattern.sends.reserve(lists.ownedLids.size());
+    pattern.receives.reserve(lists.ghostLids.size());
+    for (std::size_t i = 0, k = 0; i < lists.ownedPeers.size(); ++i) {
+      for (int j = 0; j < lists.ownedLengths[i]; ++j, ++k) {
+        pattern.sends.push_back({lists.ownedPeers[i], lists.ownedLids[k]});
+      }
     }
+    for (std::size_t i = 0, k = 0; i < lists.ghostPeers.size(); ++i) {
+      const int peer = lists.ghostPeers[i];
+      const std::vector<int>& message = learned[peer];
+      std::size_t& next = read[peer];
+      for (int j = 0; j < lists.ghostLengths[i]; ++j, ++k) {
+        pattern.receives.push_back({{peer, message[next++]}, lists.ghostLids[k] - lists.numSame});
+      }
+    }
+    patterns.push_back(std::move(pattern));
   }
-  return pattern;
+  return patterns;
 }
 
 }  // namespace Komvos::Impl

@@ -4,6 +4,7 @@
 
 #include <Teuchos_ArrayView.hpp>
 #include <Tpetra_Distributor.hpp>
+#include <string>
 #include <vector>
 
 #include "Komvos_Pattern.hpp"
@@ -15,6 +16,9 @@ namespace Komvos::Impl {
 struct TransferLists {
   std::vector<int> ownedPeers, ownedLengths, ownedLids;  // what goes to each peer in an import, in Tpetra's order
   std::vector<int> ghostPeers, ghostLengths, ghostLids;  // what comes from each peer
+  int numOwned = 0;                                      // entries of the owned map on this rank
+  int numOverlapping = 0;
+  int numSame = 0;  // the first entries of both, which are the same
 };
 
 /// (rank of each entry) to peers and how many entries each has, after sorting by rank; entries of a rank keep their
@@ -26,9 +30,11 @@ void groupByRank(Teuchos::ArrayView<const int> rankOfEntry, Teuchos::ArrayView<c
 void receivingSide(const Tpetra::Distributor& distributor, Teuchos::ArrayView<const int> lids, std::vector<int>& peers,
                    std::vector<int>& lengths, std::vector<int>& inOrder);
 
-/// The pattern of a transfer. \note Collective: owners tell the others their indices.
-/// \throws BadInput on all ranks if the lists of one of them do not hold together: see NodeAwareImport
-Pattern makePattern(PrivateComm& comm, const TransferLists& lists, std::size_t numOwned, std::size_t numOverlapping,
-                    std::size_t numSame);
+/// \return why no pattern can be made of these lists, or nothing
+std::string errorOf(const TransferLists& lists, int rank);
+
+/// The patterns of transfers, without errors. \note Collective: owners tell the others their indices, of all transfers
+/// in one message to each.
+std::vector<Pattern> makePatterns(PrivateComm& comm, const std::vector<TransferLists>& transfers);
 
 }  // namespace Komvos::Impl

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_HaloSurvey.hpp"
 #include "Komvos_Hash.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Route.hpp"
@@ -25,18 +26,15 @@ struct Precedent::Earlier {
   std::map<std::uint64_t, Decision> byHalo;
 };
 
-Precedent::Precedent(MPI_Comm comm, const Pattern& pattern, ResolvedOptions& options,
-                     std::shared_ptr<TuningCache> record)
-    : remembers_(options.reuseDecisions && options.leavesOpen()),
-      topology_(options.topology),
-      record_(std::move(record)) {
+Precedent::Precedent(MPI_Comm comm, const SurveyedHalo& halo, ResolvedOptions& options)
+    : remembers_(options.reuseDecisions && options.leavesOpen()), topology_(options.topology), record_(options.record) {
   const auto follow = [&options](const TuningDecision& decision) {
     options.route = decision.route;
     options.pairing = decision.pairing;
     options.intraNode = decision.intraNode;
   };
   if (options.tuningCache || options.someRankRecords || remembers_) {
-    key_ = makeHaloKey(comm, pattern, *options.topology.nodes);
+    key_ = makeHaloKey(comm, halo.patterns, halo.counts, *options.topology.nodes);
   }
   if (options.tuningCache) {
     const TuningDecision* const decision = options.tuningCache->find(key_);

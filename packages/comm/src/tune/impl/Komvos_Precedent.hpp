@@ -10,20 +10,21 @@
 #include <string>
 #include <vector>
 
-#include "Komvos_Pattern.hpp"
 #include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_TuningCache.hpp"
 
 namespace Komvos::Impl {
+
+struct SurveyedHalo;
 
 /// How a halo was decided before, in a tuning cache or earlier on this communicator, and where to keep how it is now.
 class Precedent {
  public:
   /// Takes a decision over into the options, as if it had been given there. Where their tuning cache has none, it is
   /// taken out of them.
-  /// \param record where decisions are kept, too; may be null, and may be given on some ranks only
-  /// \note Collective on `comm`. \throws BadInput on all ranks if a tuning cache has no decision but must
-  Precedent(MPI_Comm comm, const Pattern& pattern, ResolvedOptions& options, std::shared_ptr<TuningCache> record);
+  /// \note Collective on `comm` the first time. \throws BadInput on all ranks if a tuning cache has no decision but
+  /// must
+  Precedent(MPI_Comm comm, const SurveyedHalo& halo, ResolvedOptions& options);
 
   /// Whether the tuning cache had the decision.
   bool fromTuningCache() const { return fromTuningCache_; }
@@ -33,9 +34,6 @@ class Precedent {
   bool reused() const { return reused_; }
   /// Variants that lost against it then.
   const std::vector<TuningDecision>& lost() const { return lost_; }
-
-  /// Says what this halo is like. Needed before any of the following.
-  void describe(const HaloCounts& counts) { key_.counts = counts; }
 
   /// How the most similar halo was decided, in the tuning cache or after a trial in this run, if its route can be had
   /// here.

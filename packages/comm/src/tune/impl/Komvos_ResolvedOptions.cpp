@@ -14,6 +14,7 @@
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_Overlap.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_Reduction.hpp"
 #include "Komvos_Settings.hpp"
 #include "Komvos_TuningCache.hpp"
 
@@ -32,37 +33,47 @@ std::uint64_t hashOf(const std::string& text) { return std::hash<std::string>()(
 class Agreement {
  public:
   /// All ranks do it, or none. \param what a sentence
-  void allOrNone(const std::string& what, bool wanted) { entries_.push_back({what + " on some ranks only", wanted}); }
+  void allOrNone(const std::string& what, bool wanted) { add(what + " on some ranks only", wanted); }
 
   /// Ranks that route differently would wait for each other for ever.
   void same(const std::string& name, std::uint64_t value) {
-    entries_.push_back({"the " + name + " of a halo must be the same on all ranks, and is not", value});
+    add("the " + name + " of a halo must be the same on all ranks, and is not", value);
   }
 
   /// \param error of this rank, or nothing \param wish a question of its own
   /// \return whether a rank has that wish
   /// \note Collective. \throws BadInput on all ranks: the error of one, else what is not alike and was named first
-  bool reach(MPI_Comm comm, const std::string& error, bool wish = false) const {
-    std::vector<std::uint64_t> bounds{error.empty() ? 0u : 1u, wish ? 1u : 0u};
-    for (const auto& [text, value] : entries_) {  // largest, and complement of smallest
-      bounds.push_back(value);
-      bounds.push_back(~value);
+  bool reach(PrivateComm& comm, const std::string& error, bool wish = false) {
+    std::uint64_t anyError = error.empty() ? 0 : 1;
+    std::uint64_t anyWish = wish ? 1 : 0;
+    Reduction round;
+    round.maximum(anyError);
+    round.maximum(anyWish);
+    for (Entry& one : entries_) {
+      round.minimum(one.least);
+      round.maximum(one.most);
     }
-    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, bounds.data(), static_cast<int>(bounds.size()), MPI_UINT64_T, MPI_MAX, comm),
-             "MPI_Allreduce");
-    if (bounds[0] != 0) {
-      throwOnAllIfAny(comm, error);
+    round.run(comm);
+    if (anyError != 0) {
+      throwOnAllIfAny(comm.get(), error);
     }
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
-      if (bounds[2 + 2 * i] != ~bounds[3 + 2 * i]) {
-        throw BadInput(entries_[i].first);
+    for (const Entry& one : entries_) {
+      if (one.least != one.most) {
+        throw BadInput(one.text);
       }
     }
-    return bounds[1] != 0;
+    return anyWish != 0;
   }
 
  private:
-  std::vector<std::pair<std::string, std::uint64_t>> entries_;
+  struct Entry {
+    std::string text;
+    std::uint64_t least, most;
+  };
+
+  void add(std::string text, std::uint64_t value) { entries_.push_back({std::move(text), value, value}); }
+
+  std::vector<Entry> entries_;
 };
 
 /// Files that the environment names, and that are to be read.
@@ -191,21 +202,28 @@ ResolvedTopology resolveTopology(PrivateComm& comm, std::shared_ptr<const NodeTo
   }
   Agreement agreement;
   addTo(agreement, topology);
-  agreement.reach(comm.get(), error);
+  agreement.reach(comm, error);
   detectMissing(topology, comm);
   return topology;
 }
 
-ResolvedOptions resolveOptions(PrivateComm& comm, const ExchangeOptions& options) {
+ResolvedOptions resolveOptions(PrivateComm& comm, const ExchangeOptions& options, std::size_t numHalos,
+                               const std::string& earlierError) {
   ResolvedOptions resolved;
+  resolved.startedAt = MPI_Wtime();
+  resolved.record = options.record;
   Files files;
-  std::string error;
+  std::string error = earlierError;
   try {
     files = resolveLocally(resolved, options, readSettings(), comm.size());
   } catch (const Error& thrown) {
-    error = thrown.what();
+    error = error.empty() ? thrown.what() : error;
   }
-  resolved.someRankRecords = agreementOn(resolved, files).reach(comm.get(), error, options.record != nullptr);
+  Agreement agreement = agreementOn(resolved, files);
+  agreement.same("number of those planned together", numHalos);
+  const double start = MPI_Wtime();
+  resolved.someRankRecords = agreement.reach(comm, error, options.record != nullptr);
+  resolved.roundSeconds = MPI_Wtime() - start;
   detectMissing(resolved.topology, comm);
   loadFiles(resolved, comm, files);
   return resolved;

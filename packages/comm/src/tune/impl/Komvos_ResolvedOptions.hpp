@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "Komvos_ExchangeOptions.hpp"
 
@@ -35,8 +36,10 @@ struct ResolvedOptions {
   bool forceStaging = false;   ///< from the environment only, see stagingForced()
   bool reuseDecisions = true;
   bool requireTuningCache = false;
-  double startedAt = 0;          ///< MPI_Wtime() when planHalo() began
-  bool someRankRecords = false;  ///< has ExchangeOptions::record
+  double startedAt = 0;                 ///< MPI_Wtime() when resolveOptions() began
+  double roundSeconds = 0;              ///< of its collective operation, on this rank
+  bool someRankRecords = false;         ///< has ExchangeOptions::record
+  std::shared_ptr<TuningCache> record;  ///< of this rank; may be null
   ResolvedTopology topology;
   std::shared_ptr<const MachineModel> machine;     ///< may be null
   std::shared_ptr<const TuningCache> tuningCache;  ///< null unless it is to be consulted for the three at the top
@@ -51,8 +54,11 @@ struct ResolvedOptions {
 };
 
 /// Options, then environment, then defaults, as the documentation of ExchangeOptions says.
+/// \param numHalos that are to be planned with them together
+/// \param error    that this rank has found before, or nothing
 /// \note Collective on `comm`.
 /// \throws BadInput on all ranks, also if the ranks come to different results
-ResolvedOptions resolveOptions(PrivateComm& comm, const ExchangeOptions& options);
+ResolvedOptions resolveOptions(PrivateComm& comm, const ExchangeOptions& options, std::size_t numHalos = 1,
+                               const std::string& error = {});
 
 }  // namespace Komvos::Impl

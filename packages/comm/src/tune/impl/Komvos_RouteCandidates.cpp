@@ -1,56 +1,26 @@
 #include "Komvos_RouteCandidates.hpp"
 
 #include <Tpetra_Details_DefaultTypes.hpp>
-#include <array>
 #include <utility>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_ModelledSeconds.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_Reduction.hpp"
 #include "Komvos_Route.hpp"
 #include "Komvos_SetupTransport.hpp"
 #include "Komvos_TuningCache.hpp"
 
-// How this works. planCandidates() plans the standard route, then what the options ask for: one route, or those of
-// combiningRoutes() as long as they promise something. Each plan is made by buildPlans(), counted, and given to the
-// model if there is one; that communicates, so all ranks plan the same routes in the same order. addSharedMemory() then
-// doubles the list: these candidates share the plans of the first ones.
+// How this works. The standard route is planned; planCandidates() adds what the options ask for: one route, or those of
+// combiningRoutes() as long as they promise something. Each plan is made by buildPlansAgain(), counted, and given to
+// the model if there is one; that communicates, so all ranks plan the same routes in the same order. addSharedMemory()
+// then doubles the list: these candidates share the plans of the first ones.
 namespace Komvos::Impl {
 
 namespace {
 
 using DefaultDevice = Tpetra::Details::DefaultTypes::node_type::device_type;
-
-/// What it took to make a plan, the most on any rank, its traffic, and the counts of the halo, in one round.
-/// \param seconds of the plan, and since planHalo() began
-/// \note Collective on `comm`.
-void reduceCost(MPI_Comm comm, double seconds, double secondsOfAll, long messages, const ExchangePlan& plan,
-                const HaloCounts& mine, Candidate& candidate) {
-  std::array<double, 10> most{seconds,
-                              static_cast<double>(messages),
-                              static_cast<double>(plan.memoryBytes()),
-                              secondsOfAll,
-                              static_cast<double>(mine.ranksOffNode),
-                              static_cast<double>(mine.valuesOffNode),
-                              static_cast<double>(mine.nodes),
-                              static_cast<double>(mine.valuesOfNodes),
-                              static_cast<double>(mine.ranksOnNode),
-                              static_cast<double>(mine.valuesOnNode)};
-  MPI_Request request = MPI_REQUEST_NULL;
-  mpiCheck(
-      MPI_Iallreduce(MPI_IN_PLACE, most.data(), static_cast<int>(most.size()), MPI_DOUBLE, MPI_MAX, comm, &request),
-      "MPI_Iallreduce");
-  HaloCandidate& report = candidate.report;
-  report.traffic = reduceTraffic(comm, trafficOf(plan));
-  mpiCheck(MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");
-  report.buildSeconds = most[0];
-  report.buildMessages = static_cast<long>(most[1]);
-  report.planBytes = static_cast<long>(most[2]);
-  candidate.secondsOfAll = most[3];
-  const auto count = [&most](int i) { return static_cast<long>(most[i]); };
-  candidate.counts = {count(4), count(5), count(6), count(7), count(8), count(9)};
-}
 
 bool sendsLess(const Traffic& combined, const Traffic& standard) {
   return combined.max.interNodeMessages < standard.max.interNodeMessages ||
@@ -62,10 +32,12 @@ bool sendsLess(const Traffic& combined, const Traffic& standard) {
 /// Plans candidates one after the other, all by the same transport.
 class CandidatePlanner {
  public:
-  CandidatePlanner(MPI_Comm comm, Pattern pattern, const ResolvedOptions& options)
-      : comm_(PrivateComm::of(comm)), transport_(comm), options_(options), patterns_{std::move(pattern)} {
-    candidates_.push_back(plan(RouteChoice::standard));
-  }
+  CandidatePlanner(MPI_Comm comm, Candidate standard, Pattern pattern, const ResolvedOptions& options)
+      : comm_(PrivateComm::of(comm)),
+        transport_(comm),
+        options_(options),
+        patterns_{std::move(pattern)},
+        candidates_{std::move(standard)} {}
 
   void addChosenRoute() {
     try {
@@ -111,14 +83,10 @@ class CandidatePlanner {
     }
   }
 
-  const HaloCounts& counts() const { return candidates_.front().counts; }
-
   std::vector<Candidate> take() { return std::move(candidates_); }
 
  private:
-  Candidate plan(const RouteChoice& choice) {
-    return planCandidate(*comm_, transport_, options_, patterns_, choice, !candidates_.empty());
-  }
+  Candidate plan(const RouteChoice& choice) { return planCandidate(*comm_, transport_, options_, patterns_, choice); }
 
   std::shared_ptr<PrivateComm> comm_;
   MpiSetupTransport transport_;
@@ -129,25 +97,39 @@ class CandidatePlanner {
 
 }  // namespace
 
-Candidate planCandidate(const PrivateComm& comm, MpiSetupTransport& transport, const ResolvedOptions& options,
-                        const std::vector<Pattern>& patterns, const RouteChoice& choice, bool again) {
+Candidate planCandidate(PrivateComm& comm, MpiSetupTransport& transport, const ResolvedOptions& options,
+                        const std::vector<Pattern>& patterns, const RouteChoice& choice) {
   const ResolvedTopology& topology = options.topology;
   const std::unique_ptr<Route> route = makeRoute(choice, *topology.nodes, options.pairing, topology.sockets.get());
   Candidate candidate;
+  HaloCandidate& report = candidate.report;
   const double start = MPI_Wtime();
   const long sentBefore = transport.messagesSent();
-  const auto build = again ? buildPlansAgain : buildPlans;
-  candidate.plan =
-      std::make_shared<const ExchangePlan>(std::move(build(transport, *topology.nodes, *route, patterns).front()));
-  const double end = MPI_Wtime();
-  reduceCost(comm.get(), end - start, end - options.startedAt, transport.messagesSent() - sentBefore, *candidate.plan,
-             countsOfRank(patterns.front(), *topology.nodes), candidate);
-  candidate.report.route = choice;
+  candidate.plan = std::make_shared<const ExchangePlan>(
+      std::move(buildPlansAgain(transport, *topology.nodes, *route, patterns).front()));
+  report.route = choice;
+  report.buildSeconds = MPI_Wtime() - start;
+  report.buildMessages = transport.messagesSent() - sentBefore;
+  report.planBytes = static_cast<long>(candidate.plan->memoryBytes());
+  const RankTraffic mine = trafficOf(*candidate.plan);
+  report.traffic = {mine, mine};
+  Reduction costs;
+  costs.maximum(report.buildSeconds);
+  costs.maximum(report.buildMessages);
+  costs.maximum(report.planBytes);
+  reduceWith(costs, report.traffic);
+  costs.run(comm);
+  addModel(comm, transport, options, candidate);
+  return candidate;
+}
+
+void addModel(const PrivateComm& comm, MpiSetupTransport& transport, const ResolvedOptions& options,
+              Candidate& candidate) {
   if (options.machine) {
-    candidate.modelled = modelledSeconds(comm.get(), transport, *options.machine, *topology.nodes, *candidate.plan);
+    candidate.modelled =
+        modelledSeconds(comm.get(), transport, *options.machine, *options.topology.nodes, *candidate.plan);
     candidate.report.modelledSeconds = candidate.modelled.all;
   }
-  return candidate;
 }
 
 bool canShareMemory(const ResolvedOptions& options) {
@@ -168,10 +150,9 @@ std::vector<RouteChoice> combiningRoutes(const NodeTopology& nodes, const NodeTo
   return routes;
 }
 
-std::vector<Candidate> planCandidates(MPI_Comm comm, Pattern pattern, const ResolvedOptions& options,
-                                      const std::function<void(const HaloCounts&)>& decide) {
-  CandidatePlanner planner(comm, std::move(pattern), options);
-  decide(planner.counts());
+std::vector<Candidate> planCandidates(MPI_Comm comm, Candidate standard, Pattern pattern,
+                                      const ResolvedOptions& options) {
+  CandidatePlanner planner(comm, std::move(standard), std::move(pattern), options);
   if (options.route == RouteChoice::automatic) {
     planner.addPromisingRoutes();
   } else if (options.route != RouteChoice::standard) {

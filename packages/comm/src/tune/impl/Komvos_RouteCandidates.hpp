@@ -4,7 +4,6 @@
 
 #include <mpi.h>
 
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -13,7 +12,6 @@
 #include "Komvos_ModelledSeconds.hpp"
 #include "Komvos_Pattern.hpp"
 #include "Komvos_ResolvedOptions.hpp"
-#include "Komvos_RouteForecast.hpp"
 #include "Komvos_SetupTransport.hpp"
 
 namespace Komvos::Impl {
@@ -26,27 +24,29 @@ std::vector<RouteChoice> combiningRoutes(const NodeTopology& nodes, const NodeTo
 struct Candidate {
   HaloCandidate report;
   std::shared_ptr<const ExchangePlan> plan;
-  HaloCounts counts;            ///< of the halo, the most on any rank
-  double secondsOfAll = 0;      ///< from the begin of planHalo() on, the most on any rank
   ModelledSeconds modelled;     ///< zero without a machine model
   std::vector<double> seconds;  ///< measured, one for each repeat, maximum over ranks
 };
 
-/// Plans one route, by messages. \param patterns of this rank, normalized
-/// \param again a route of these patterns was planned before
+/// Plans one more route, by messages. \param patterns of this rank, normalized; their standard route is planned
 /// \note Collective on the transport. \throws BadInput on all ranks
-Candidate planCandidate(const PrivateComm& comm, MpiSetupTransport& transport, const ResolvedOptions& options,
-                        const std::vector<Pattern>& patterns, const RouteChoice& choice, bool again);
+Candidate planCandidate(PrivateComm& comm, MpiSetupTransport& transport, const ResolvedOptions& options,
+                        const std::vector<Pattern>& patterns, const RouteChoice& choice);
+
+/// Adds what the machine model says, if the options have one. \note Collective on the transport if they have.
+void addModel(const PrivateComm& comm, MpiSetupTransport& transport, const ResolvedOptions& options,
+              Candidate& candidate);
 
 /// Whether vectors of the default device can go through shared memory at all.
 bool canShareMemory(const ResolvedOptions& options);
 
-/// Plans the candidates that the options allow; first the standard route by messages, as a reference in any case.
-/// \param pattern normalized
-/// \param options with the decision of a tuning cache, if there is one, already taken over
-/// \param decide  called once the standard route is planned, with the counts of the halo; may change the options
+/// Plans the candidates that the options allow.
+/// \param standard the standard route by messages, which is a reference in any case
+/// \param pattern  normalized
+/// \param options  with the decision of a tuning cache, if there is one, already taken over
+/// \return `standard`, then the others
 /// \note Collective on `comm`. \throws BadInput on all ranks
-std::vector<Candidate> planCandidates(MPI_Comm comm, Pattern pattern, const ResolvedOptions& options,
-                                      const std::function<void(const HaloCounts&)>& decide);
+std::vector<Candidate> planCandidates(MPI_Comm comm, Candidate standard, Pattern pattern,
+                                      const ResolvedOptions& options);
 
 }  // namespace Komvos::Impl
