@@ -3,6 +3,7 @@
 #include <MueLu_Hierarchy.hpp>
 #include <MueLu_TpetraOperator.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -12,10 +13,11 @@
 #include "Komvos_MueLuLevels.hpp"
 #include "Komvos_RebalancedTransfer.hpp"
 
-// How this works. Level by level, from the finest: matrices are replaced by node-aware ones, then P and R with an
-// importer by RebalancedTransfer, then smoothers. Each exchange is set up on the ranks of its level, with options for
-// these; ranks that rebalancing left without a part of a level have no part in it. Whatever a rank throws is kept until
-// all have come to the end, where all throw.
+// How this works. First the exchanges of all levels are planned, those of one communicator together: to agree on twenty
+// halos then costs what it costs for one. Ranks that rebalancing left without a part of a level have no part in its
+// exchanges. Then level by level, from the finest, matrices are replaced by node-aware ones, P and R with an importer
+// by RebalancedTransfer, then smoothers. Whatever a rank throws is kept until all have come to the end, where all
+// throw.
 namespace Komvos {
 
 namespace {
@@ -37,6 +39,7 @@ class HierarchyWalk {
       : levels_(levels), options_(finest, options) {}
 
   NodeAwareHierarchy run() {
+    plan();
     for (int level = 0; level < levels_.count(); ++level) {
       for (const char* const name : {"A", "P", "R", "Pbar"}) {
         replaceMatrix(level, name);
@@ -60,10 +63,71 @@ class HierarchyWalk {
     return level > 0 && level == levels_.count() - 1 && smoother.identity != nullptr && smoother.ifpack2.is_null();
   }
 
-  void replaceMatrix(int level, const std::string& name) {
-    const RCP<const Matrix> before = levels_.matrix(level, name);
+  /// Null: there is none, or nobody multiplies with it.
+  RCP<const Matrix> matrixToReplace(int level, const std::string& name) const {
     const bool isUnused = name == "A" && isSolved(level) && !levels_.isSet(level, name);
-    if (before.is_null() || isUnused) {
+    return isUnused ? Teuchos::null : levels_.matrix(level, name);
+  }
+
+  /// What is planned together.
+  struct Batch {
+    MPI_Comm comm;
+    std::vector<RCP<const Matrix>> matrices;
+    std::vector<RCP<const Tpetra::Import<>>> importers;
+  };
+
+  /// That of a communicator with the same ranks; ranks meet them in the same order.
+  static Batch& batchOn(std::vector<Batch>& batches, MPI_Comm comm) {
+    const auto found = std::find_if(batches.begin(), batches.end(),
+                                    [&](const Batch& one) { return Impl::haveTheSameRanks(one.comm, comm); });
+    return found != batches.end() ? *found : batches.emplace_back(Batch{comm, {}, {}});
+  }
+
+  void plan() {
+    std::vector<Batch> batches;
+    for (int level = 0; level < levels_.count(); ++level) {
+      for (const char* const name : {"A", "P", "R", "Pbar"}) {
+        const RCP<const Matrix> matrix = matrixToReplace(level, name);
+        if (!matrix.is_null() && matrices_.count(matrix.get()) == 0) {
+          RCP<NodeAwareMatrix>& ours = matrices_[matrix.get()];
+          originals_.push_back(matrix);  // so that no other gets its address
+          ours = Teuchos::rcp_const_cast<NodeAwareMatrix>(rcp_dynamic_cast<const NodeAwareMatrix>(matrix));
+          if (ours.is_null()) {
+            batchOn(batches, mpiOf(*matrix->getComm())).matrices.push_back(matrix);
+          }
+        }
+      }
+      const RCP<const Tpetra::Import<>> importer = levels_.importer(level);
+      if (!importer.is_null()) {
+        batchOn(batches, mpiOf(*importer->getSourceMap()->getComm())).importers.push_back(importer);
+      }
+    }
+    for (const Batch& batch : batches) {
+      plan(batch);
+    }
+  }
+
+  void plan(const Batch& batch) {
+    const ExchangeOptions& options = options_.on(batch.comm);
+    const std::vector<RCP<NodeAwareMatrix>> made = NodeAwareMatrix::several(batch.comm, batch.matrices, options);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      matrices_[batch.matrices[i].get()] = made[i];
+    }
+    std::vector<const NodeAwareImport<>::transfer_type*> transfers;
+    for (const auto& importer : batch.importers) {
+      transfers.push_back(importer.get());
+    }
+    if (!transfers.empty()) {
+      auto exchanges = NodeAwareImport<>::several(batch.comm, transfers, options);
+      for (std::size_t i = 0; i < exchanges.size(); ++i) {
+        importers_[transfers[i]] = std::move(exchanges[i]);
+      }
+    }
+  }
+
+  void replaceMatrix(int level, const std::string& name) {
+    const RCP<const Matrix> before = matrixToReplace(level, name);
+    if (before.is_null()) {
       return;
     }
     const RCP<NodeAwareMatrix> ours = nodeAware(before);
@@ -91,8 +155,7 @@ class HierarchyWalk {
     if (importer.is_null()) {
       return;
     }
-    const auto exchange =
-        std::make_shared<const NodeAwareImport<>>(*importer, options_.on(mpiOf(*importer->getSourceMap()->getComm())));
+    const std::shared_ptr<const NodeAwareImport<>> exchange = importers_.at(importer.get());
     for (const char* const name : {"P", "R", "Pbar"}) {
       const RCP<const Matrix> matrix = levels_.matrix(level, name);
       if (!matrix.is_null()) {
@@ -130,6 +193,7 @@ class HierarchyWalk {
   bool mapsChanged_ = false;
   std::map<const Matrix*, RCP<NodeAwareMatrix>> matrices_;
   std::vector<RCP<const Matrix>> originals_;
+  std::map<const void*, std::shared_ptr<const NodeAwareImport<>>> importers_;
   std::map<const void*, Impl::SmootherReplacement> smoothers_;  // of one level
 };
 

@@ -216,6 +216,27 @@ TEST(NodeAwareHierarchy, NamesAllExchangesAndTellsThoseOfImporters) {
   EXPECT_EQ(worldSize() > 1, importers > 0);
 }
 
+TEST(NodeAwareHierarchy, TakesNoMoreCollectivesForMoreLevels) {
+  const auto matrix = grid(edge, 0.0);
+  for (const SmootherCase& smoother : smoothers()) {
+    SCOPED_TRACE(smoother.name);
+    Teuchos::ParameterList parameters = parametersOf(smoother, false, Rebalance::none);
+    parameters.set("coarse: max size", 20);
+    std::vector<std::size_t> exchanges;
+    std::vector<long> collectives;
+    for (const int levels : {2, 4}) {
+      parameters.set("max levels", levels);
+      const auto preconditioner = stock(matrix, parameters);
+      startCounting();
+      exchanges.push_back(Komvos::makeNodeAware(*preconditioner).exchanges.size());
+      const Counts counts = stopCounting();
+      collectives.push_back(counts.collectives + counts.reductionsStarted + counts.gathers);
+    }
+    EXPECT_GT(exchanges[1], exchanges[0]);
+    EXPECT_EQ(collectives[0], collectives[1]);
+  }
+}
+
 TEST(NodeAwareHierarchy, IsTunedWhileItIsUsed) {
   const auto matrix = grid(edge, 0.0);
   const auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, Rebalance::none));

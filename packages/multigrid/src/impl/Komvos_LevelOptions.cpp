@@ -12,12 +12,6 @@ namespace Komvos::Impl {
 
 namespace {
 
-bool haveTheSameRanks(MPI_Comm a, MPI_Comm b) {
-  int result = MPI_UNEQUAL;
-  mpiCheck(MPI_Comm_compare(a, b, &result), "MPI_Comm_compare");
-  return result == MPI_IDENT || result == MPI_CONGRUENT;
-}
-
 /// Those of its ranks that `comm` has. \param rank of this process, in `topology` \note Collective on `comm`.
 std::shared_ptr<const NodeTopology> restricted(const std::shared_ptr<const NodeTopology>& topology, int rank,
                                                MPI_Comm comm) {
@@ -34,6 +28,12 @@ std::shared_ptr<const NodeTopology> restricted(const std::shared_ptr<const NodeT
 }
 
 }  // namespace
+
+bool haveTheSameRanks(MPI_Comm a, MPI_Comm b) {
+  int result = MPI_UNEQUAL;
+  mpiCheck(MPI_Comm_compare(a, b, &result), "MPI_Comm_compare");
+  return result == MPI_IDENT || result == MPI_CONGRUENT;
+}
 
 LevelOptions::LevelOptions(MPI_Comm finest, const ExchangeOptions& options) {
   mpiCheck(MPI_Comm_rank(finest, &rank_), "MPI_Comm_rank");

@@ -10,6 +10,9 @@
 
 namespace Komvos::Impl {
 
+/// Whether they have the same ranks in the same order.
+bool haveTheSameRanks(MPI_Comm a, MPI_Comm b);
+
 /// Options for the ranks of the finest level, made to fit those of any level: nodes and sockets have fewer ranks there.
 class LevelOptions {
  public:

@@ -13,7 +13,8 @@
 // How this works. Ifpack2 imports ghosts by itself wherever it finds a Tpetra::CrsMatrix, and multiplies by apply()
 // where it finds any other RowMatrix.
 //
-// Chebyshev is given another RowMatrix, with the estimate of the largest eigenvalue pinned: it would estimate anew.
+// Chebyshev is given another RowMatrix, with the estimate of the largest eigenvalue pinned: it would estimate anew,
+// in ten products and twelve reductions.
 //
 // All others work on the rows of a rank as they are, with ghosts of the sweep before: one sweep is x + inv(M) (b - A
 // x), where M is a part of A on this rank (its diagonal, a triangle, a product of factors). CorrectionSmoother takes
@@ -138,6 +139,7 @@ SmootherReplacement replaceSmoother(const MueLuSmoother& before, const RCP<const
   if (const auto chebyshev = rcp_dynamic_cast<Chebyshev>(before.ifpack2); !chebyshev.is_null()) {
     Teuchos::ParameterList parameters(before.parameters);
     parameters.set("chebyshev: max eigenvalue", chebyshev->getLambdaMaxForApply());
+    parameters.set("chebyshev: assume matrix does not change", true);  // else it estimates anew all the same
     return {std::make_shared<const ChebyshevSmoother>(A, parameters, before.complexity), ""};
   }
   if (const std::string why = whyUnknown(before); !why.empty()) {
