@@ -160,6 +160,23 @@ TEST(OnlineChoice, KeepsWhatItHasWhereTheDifferenceMayBeNoise) {
   EXPECT_EQ(Outcome::slower, ranks.choice().trials()[0].outcome);
 }
 
+/// As in a V-cycle: of `period` uses the one after the coarser levels takes three times as long.
+TEST(OnlineChoice, IsNotDeceivedByUsesThatTakeLongerThanOthers) {
+  for (const long period : {1, 2, 3, 4, 5, 6, 7, 8}) {
+    for (long phase = 0; phase < period; ++phase) {
+      const auto slowOnce = [&](std::size_t, long use) { return use % period == phase ? 30.0 : 0.0; };
+      Ranks alike(2, {10, 10, 10, 10}, 5, forecastsOf({10, 8, 7, 6}));
+      alike.disturbance = slowOnce;
+      alike.use(600, 1);
+      EXPECT_EQ(0u, alike.choice().incumbent()) << "period " << period << ", phase " << phase;
+      Ranks different(2, {10, 10.5, 4, 12}, 5, forecastsOf({10, 8, 7, 6}));
+      different.disturbance = slowOnce;
+      different.use(600, 1);
+      EXPECT_EQ(2u, different.choice().incumbent()) << "period " << period << ", phase " << phase;
+    }
+  }
+}
+
 TEST(OnlineChoice, TriesNothingWhereTheExchangeHardlyCounts) {
   Ranks ranks(2, {10, 5}, 1000, forecastsOf({10, 5}));
   ranks.use(300, 1);

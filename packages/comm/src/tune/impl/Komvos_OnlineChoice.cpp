@@ -10,10 +10,15 @@
 // How this works. There are three stages, each with windows of its own:
 //
 //   watching      the incumbent only; its time, and what of it is spent in the exchange, say what there is to gain
-//   firstSamples  a challenger: one use that is not timed, for it allocates, and two that are, with one of the
-//   incumbent
-//                 between them. Who is far behind is given up, who is far ahead has won.
-//   comparing     challenger and incumbent in turn, medians of four each, of up to twelve if they are close
+//   firstSamples  a challenger: one use that is not timed, for it allocates, and two that are; then one of the
+//   incumbent.
+//                 Who is far behind the incumbent's worst is given up, who is far ahead of its best has won.
+//   comparing     four uses of one, four of the other, medians; up to twelve each if they are close
+//
+// Uses are not alike: in a V-cycle a matrix is used several times, and the use after the coarser levels waits for the
+// slowest rank there. Challenger and incumbent in turn would meet different uses wherever their number is even. Four
+// after each other meet the same ones if there are 1, 2 or 4 in a cycle. If there are 3 or 5, they meet most of them,
+// so that the fastest of four is fair, and the median of twelve.
 //
 // chooseChallenger() ends each trial: it takes the variant with the best forecast that can still win and that pays. It
 // pays if planning costs at most a small share of all the time that the user has waited so far, or if what the forecast
@@ -99,13 +104,14 @@ void OnlineChoice::challenge(std::size_t variant) {
   repeats_ = 0;
   trialBegan_ = uses_ + 1;
   timed_.clear();
-  startWindow({variant, variant, incumbent(), variant}, 1);
+  startWindow({variant, variant, variant, incumbent()}, 1);
 }
 
 void OnlineChoice::compare() {
   stage_ = Stage::comparing;
-  const std::size_t c = challenger_, i = incumbent();
-  startWindow({i, c, c, i, i, c, c, i}, 0);
+  const bool challengerFirst = timed_.size() % 16 == 8;  // in every other window, as the machine's speed may drift
+  const std::size_t a = challengerFirst ? challenger_ : incumbent(), b = challengerFirst ? incumbent() : challenger_;
+  startWindow({a, a, a, a, b, b, b, b}, 0);
 }
 
 void OnlineChoice::withdraw() {
@@ -201,13 +207,7 @@ void OnlineChoice::decide(const std::vector<double>& most) {
   } else if (isSettled()) {
     chooseChallenger();
   } else {
-    std::vector<double> seconds, exposed;
-    for (const Timed& one : timed_) {
-      seconds.push_back(one.seconds);
-      exposed.push_back(one.exposed);
-    }
-    ofClass_[class_].seconds = median(std::move(seconds));
-    ofClass_[class_].exposed = median(std::move(exposed));
+    knowIncumbent();
     chooseChallenger();
   }
 }
@@ -224,11 +224,11 @@ std::vector<double> OnlineChoice::samplesOf(std::size_t variant) const {
 
 void OnlineChoice::judgeFirstSamples() {
   const std::vector<double> samples = samplesOf(challenger_);
-  const double rival = std::min(ofClass_[class_].seconds, samplesOf(incumbent()).front());
+  const double rival = std::min(ofClass_[class_].least, samplesOf(incumbent()).front());
   const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
   if (*most < farAhead * rival) {
     endTrial(Trial::Outcome::faster);
-  } else if (*least > farBehind * ofClass_[class_].seconds) {
+  } else if (*least > farBehind * ofClass_[class_].most) {
     endTrial(Trial::Outcome::hopeless);
   } else {
     timed_.clear();
@@ -237,8 +237,11 @@ void OnlineChoice::judgeFirstSamples() {
 }
 
 void OnlineChoice::judgeComparison() {
-  const double ratio = median(samplesOf(challenger_)) / median(samplesOf(incumbent()));
-  const bool isClose = ratio > clearlyFaster && ratio < clearlySlower;
+  const std::vector<double> samples = samplesOf(challenger_), rivals = samplesOf(incumbent());
+  const double ratio = median(samples) / median(rivals);
+  const double ofBest =
+      *std::min_element(samples.begin(), samples.end()) / *std::min_element(rivals.begin(), rivals.end());
+  const bool isClose = std::max(ratio, ofBest) > clearlyFaster && std::min(ratio, ofBest) < clearlySlower;
   if (isClose && timed_.size() < mostWindows * order_.size()) {
     compare();  // once more, and judge all of them
   } else {
@@ -257,15 +260,26 @@ void OnlineChoice::endTrial(Trial::Outcome outcome) {
   } else {
     lost_ += std::max(0.0, seconds - rival) * static_cast<double>(samples.size() + 1);
   }
+  if (outcome != Trial::Outcome::hopeless) {  // else it was seen once
+    knowIncumbent();
+  }
+  chooseChallenger();
+}
+
+/// What its samples say.
+void OnlineChoice::knowIncumbent() {
+  OfClass& now = ofClass_[class_];
+  const std::vector<double> seconds = samplesOf(now.incumbent);
   std::vector<double> exposed;
   for (const Timed& one : timed_) {
     if (one.variant == now.incumbent) {
       exposed.push_back(one.exposed);
     }
   }
-  now.seconds = median(samplesOf(now.incumbent));
+  now.least = *std::min_element(seconds.begin(), seconds.end());
+  now.most = *std::max_element(seconds.begin(), seconds.end());
+  now.seconds = median(seconds);
   now.exposed = median(std::move(exposed));
-  chooseChallenger();
 }
 
 /// Of one exchange, as a share of what the incumbent's takes.

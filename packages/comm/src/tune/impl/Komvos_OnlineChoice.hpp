@@ -97,7 +97,8 @@ class OnlineChoice {
   struct OfClass {
     std::size_t incumbent = 0;
     std::vector<bool> tried;
-    double seconds = 0, exposed = 0;  // of the incumbent
+    double seconds = 0, exposed = 0;  // of the incumbent: medians
+    double least = 0, most = 0;       // range of its seconds
     bool settled = false;
   };
 
@@ -110,6 +111,7 @@ class OnlineChoice {
   void judgeFirstSamples();
   void judgeComparison();
   void endTrial(Trial::Outcome outcome);
+  void knowIncumbent();
   void chooseChallenger();
   double forecastRatio(std::size_t variant) const;
   double expectedGain(std::size_t variant) const;
