@@ -165,6 +165,23 @@ class Generators(ProgramTest):
             with self.subTest(problem):
                 self.assertLessEqual(self.solve(4, "--problem", *problem)["iterations"], most)
 
+    def test_groundwater_is_one_system_on_any_number_of_ranks(self):
+        """Conductivities differ by 10 powers of ten: only what the residual says can be compared."""
+        iterations = []
+        for ranks in (1, 5):
+            report = self.solve(ranks, "--problem", "groundwater3d", "--n", "16,12,14", "--solver", "bicgstab",
+                                "--tolerance", "1e-8", "--ranks-per-node", 2)
+            self.assertEqual((report["rows"], report["entries"]), (2688, 7 * 2688 - 2 * (12 * 14 + 16 * 14 + 16 * 12)))
+            self.assertTrue(report["symmetric"])
+            self.assertEqual(report["solver"], "BICGSTAB")
+            iterations.append(report["iterations"])
+        self.assertLessEqual(max(iterations), 40)
+
+    def test_poisson3d_is_laplace3d(self):
+        of_both = [self.solve(3, "--problem", name, "--n", 9) for name in ("poisson3d", "laplace3d")]
+        self.assertEqual(*({key: report[key] for key in ("rows", "entries", "iterations", "true_residual")}
+                           for report in of_both))
+
     def test_strided_and_graph_partitions_keep_nodes_together(self):
         for partition in ("strided", "graph"):
             report = self.solve(5, "--problem", "elasticity3d", "--n", "20,5,4", "--partition", partition,

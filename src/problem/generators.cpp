@@ -8,12 +8,13 @@
 #include <limits>
 
 #include "Komvos_Error.hpp"
+#include "problem/porous_medium.hpp"
 
 // How this works: generate makes a map of consecutive rows, and assemble calls a RowRule for each row of this rank. A
-// rule computes the row from its global index alone: laplace3d and rotatedAnisotropic2d from stencils, elasticity3d
-// from the element matrix of a cube (cubeStiffness), randomRow from a hash. So the problem does not depend on the
-// number of ranks, and nothing is communicated. Multigrid also gets coordinates, and for elasticity the rigid body
-// modes.
+// rule computes the row from its global index alone: laplace3d and rotatedAnisotropic2d from stencils, groundwater3d
+// from the conductivity of cells (PorousMedium), elasticity3d from the element matrix of a cube (cubeStiffness),
+// randomRow from a hash. So the problem does not depend on the number of ranks, and nothing is communicated. Multigrid
+// also gets coordinates, and for elasticity the rigid body modes.
 
 namespace Komvos::Program {
 
@@ -83,6 +84,26 @@ void laplace3d(const Grid& grid, GO index, Row& row) {
       row.add(grid.index(i + s[0], j + s[1], k + s[2]), -1);
     }
   }
+}
+
+/// -div(K grad h) by finite volumes, times the edge of a cell: flow between two cells is driven by the harmonic mean of
+/// their conductivities. The head h is 0 in the layer above the topmost cells (the last in z), whose conductivity is
+/// that of the cell below; nothing flows through the other sides. Symmetric and positive definite.
+void groundwater3d(const Grid& grid, const PorousMedium& medium, GO index, Row& row) {
+  const auto [i, j, k] = grid.point(index);
+  const double here = medium.conductivity(i, j, k);
+  double sum = k + 1 == grid.size[2] ? here : 0;
+  const GO steps[6][3] = {{-1, 0, 0}, {1, 0, 0}, {0, -1, 0}, {0, 1, 0}, {0, 0, -1}, {0, 0, 1}};
+  for (const auto& s : steps) {
+    const GO x = i + s[0], y = j + s[1], z = k + s[2];
+    if (grid.contains(x, y, z)) {
+      const double there = medium.conductivity(x, y, z);
+      const double mean = 2 * here * there / (here + there);
+      row.add(grid.index(x, y, z), -mean);
+      sum += mean;
+    }
+  }
+  row.add(index, sum);
 }
 
 /// -div(Q^T diag(1, epsilon) Q grad u), Q the rotation by theta, by bilinear elements on squares, with zero values
@@ -293,8 +314,11 @@ Problem generate(const ProblemOptions& options, const CommPtr& comm) {
     const CubeStiffness stiffness = cubeStiffness();
     problem.matrix = assemble(rows, 81, [&](GO index, Row& row) { elasticity3d(grid, stiffness, index, row); });
     problem.nullspace = rigidBodyModes(grid, rows);
-  } else if (options.problem == "laplace3d") {
+  } else if (options.problem == "laplace3d" || options.problem == "poisson3d") {
     problem.matrix = assemble(nodes, 7, [&](GO index, Row& row) { laplace3d(grid, index, row); });
+  } else if (options.problem == "groundwater3d") {
+    const PorousMedium medium(grid.size);
+    problem.matrix = assemble(nodes, 7, [&](GO index, Row& row) { groundwater3d(grid, medium, index, row); });
   } else {
     problem.matrix = assemble(nodes, 9, [&](GO index, Row& row) { rotatedAnisotropic2d(grid, index, row); });
   }

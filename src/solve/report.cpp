@@ -52,17 +52,20 @@ std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
     return "as tuning is off";
   }
   if (r.online) {
+    const auto others = std::count_if(r.trials.begin(), r.trials.end(), [&](const HaloTrial& one) {
+      return toString(one.route) != r.route || one.intraNode != r.intraNode;
+    });
     if (!r.trials.empty()) {
-      return format("no other of %ld variants that were tried is faster", static_cast<long>(r.trials.size()));
+      return others > 0 ? format("none of %ld others that were tried is faster", static_cast<long>(others))
+                        : "faster than what was in use before";
     }
     return r.settledAt > 0 ? "no other variant has enough to gain"
                            : format("no other variant was worth a trial in %ld uses", r.uses);
   }
   const auto measured = std::count_if(r.candidates.begin(), r.candidates.end(),
                                       [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
-  return measured == 0
-             ? "no other variant was worth measuring"
-             : format("no other of %ld variants that were measured is clearly faster", static_cast<long>(measured));
+  return measured == 0 ? "no other variant was worth measuring"
+                       : format("none of %ld others that were measured is clearly faster", static_cast<long>(measured));
 }
 
 /// What the route of this halo gained, as a sentence.
@@ -86,6 +89,63 @@ std::string gain(const HaloEntry& halo, const SolveReport& solve) {
                 after.interNodeMessages, before.interNodeMessages, bytes(after.interNodeValues),
                 bytes(before.interNodeValues)) +
          times(r);
+}
+
+/// How much faster the exchange in use is than the one at the beginning, as it was measured; 0 if it was not.
+double gainOf(const HaloReport& r) {
+  if (r.chosenSeconds > 0) {
+    return r.standardSeconds / r.chosenSeconds;
+  }
+  double gain = r.trials.empty() ? 0 : 1;
+  for (const HaloTrial& one : r.trials) {
+    if (one.outcome == "faster" && one.columns == 1 && one.seconds > 0) {
+      gain *= one.secondsInUse / one.seconds;
+    }
+  }
+  return gain;
+}
+
+std::string variantName(const std::string& route, IntraNode intraNode) {
+  return route + (intraNode == IntraNode::sharedMemory ? ", shared memory" : ", messages");
+}
+
+/// What was tried or measured, each route once.
+std::string tried(const HaloReport& r) {
+  std::vector<std::string> names;
+  const auto add = [&names](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
+    }
+  };
+  for (const HaloTrial& one : r.trials) {
+    add(one.route == RouteChoice::standard ? variantName("standard", one.intraNode) : toString(one.route));
+  }
+  for (const HaloCandidate& one : r.candidates) {
+    if (one.measuredSeconds > 0) {
+      add(toString(one.route));
+    }
+  }
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : "; ") + name;
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+/// A line for each halo in use: what was decided, and what it brought.
+std::string decisionTable(const SolveReport& report) {
+  std::string text = "decisions; gain: how much less time the product or import takes than as it began, where tried\n";
+  text += format("  %-11s %10s %6s %6s  %-28s %s\n", "halo", "neighbours", "uses", "gain", "in use", "tried");
+  for (const HaloEntry& halo : report.halos) {
+    if (halo.used) {
+      const HaloReport& r = halo.report;
+      const double gain = gainOf(r);
+      text += format("  %-11s %10ld %6ld %6s  %-28s %s\n", halo.name.c_str(), r.standard.max.neighbours, r.uses,
+                     gain > 0 ? format("%.2f", gain).c_str() : "-", variantName(r.route, r.intraNode).c_str(),
+                     tried(r).c_str());
+    }
+  }
+  return text;
 }
 
 /// Of the table of halos in use.
@@ -142,7 +202,10 @@ std::string toText(const SolveReport& r) {
     } else if (isFinest && halo.used && !halo.report.trials.empty()) {
       text += "routes planned for " + halo.name + ", * in use at the end:\n" + describe(halo.report);
     }
-    text += halo.used ? gain(halo, r) + "\n" : "";
+    text += halo.used && isFinest ? gain(halo, r) + "\n" : "";
+  }
+  if (std::count_if(r.halos.begin(), r.halos.end(), [](const HaloEntry& one) { return one.used; }) > 1) {
+    text += decisionTable(r);
   }
   for (const std::string& kept : r.keptByMueLu) {
     text += "exchanges as without Komvos: " + kept + "\n";

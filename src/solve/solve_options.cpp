@@ -10,7 +10,9 @@ namespace Komvos::Program {
 namespace {
 
 const char* const footer =
-    "Problems: laplace3d, 7 points; elasticity3d, cubes with trilinear elements, one face clamped; "
+    "Problems: laplace3d, also called poisson3d, 7 points; groundwater3d, the same with conductivities from 1e-5 to "
+    "1e5;\n"
+    "elasticity3d, cubes with trilinear elements, one face clamped; "
     "rotated-anisotropic2d,\n"
     "9 points, diffusion 1 along pi/8 and 0.001 across; random, diagonally dominant, not symmetric. They are the same "
     "on\n"
