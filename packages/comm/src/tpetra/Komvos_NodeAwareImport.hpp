@@ -17,6 +17,7 @@
 #include "Komvos_ExchangeOptions.hpp"
 #include "Komvos_HaloReport.hpp"
 #include "Komvos_KokkosShim.hpp"
+#include "Komvos_Pattern.hpp"
 #include "Komvos_TpetraShim.hpp"
 
 namespace Komvos {
@@ -87,6 +88,17 @@ class NodeAwareImport : public Teuchos::Describable {
   /// \note Collective, and throws, as above.
   static std::vector<std::unique_ptr<NodeAwareImport>> several(MPI_Comm comm,
                                                                const std::vector<const transfer_type*>& transfers,
+                                                               const ExchangeOptions& options = {});
+
+  /// A transfer that is known as a pattern, where there is no Tpetra::Import. Owned and target indices of the pattern
+  /// count from the beginning of the maps.
+  struct PatternTransfer {
+    Teuchos::RCP<const map_type> owned, overlapping;
+    Pattern pattern;
+    std::vector<int> staysFrom, staysTo;  ///< owned and overlapping index of each entry that stays on this rank
+  };
+  /// \throws BadInput on all ranks also if a pattern does not fit its maps, or those of other ranks
+  static std::vector<std::unique_ptr<NodeAwareImport>> several(MPI_Comm comm, std::vector<PatternTransfer> transfers,
                                                                const ExchangeOptions& options = {});
   ~NodeAwareImport() override;
   NodeAwareImport(NodeAwareImport&&) noexcept;

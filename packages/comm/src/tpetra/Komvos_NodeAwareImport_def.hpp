@@ -150,6 +150,13 @@ struct NodeAwareImport<LO, GO, Node>::State {
                    isImport ? transfer.getPermuteFromLIDs() : transfer.getPermuteToLIDs());
   }
 
+  State(MPI_Comm mpiComm, const PatternTransfer& transfer)
+      : ownedMap(transfer.owned),
+        overlappingMap(transfer.overlapping),
+        comm(Impl::PrivateComm::of(mpiComm)),
+        userComm(mpiComm),
+        permutation(transfer.staysTo, transfer.staysFrom) {}
+
   Impl::TransferLists listsOf(const transfer_type& transfer) const {
     Impl::TransferLists lists;
     lists.numOwned = static_cast<int>(Impl::localLength(*ownedMap));
@@ -236,6 +243,43 @@ auto NodeAwareImport<LO, GO, Node>::several(MPI_Comm comm, const std::vector<con
   }
   std::vector<PlannedHalo> halos = Impl::planHalos(
       comm, transfers.size(), error, [&] { return Impl::makePatterns(*ours, lists); }, options);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    made[i]->state_->halo = std::move(halos[i]);
+  }
+  return made;
+}
+
+template <class LO, class GO, class Node>
+auto NodeAwareImport<LO, GO, Node>::several(MPI_Comm comm, std::vector<PatternTransfer> transfers,
+                                            const ExchangeOptions& options)
+    -> std::vector<std::unique_ptr<NodeAwareImport>> {
+  std::vector<std::unique_ptr<NodeAwareImport>> made;
+  std::string error;
+  const auto makePatterns = [&transfers] {
+    std::vector<Pattern> patterns;
+    for (PatternTransfer& one : transfers) {
+      patterns.push_back(std::move(one.pattern));
+    }
+    return patterns;
+  };
+  try {
+    for (const PatternTransfer& one : transfers) {
+      made.emplace_back(new NodeAwareImport(std::make_unique<State>(comm, one)));
+      error = error.empty() ? Impl::errorOfStaying(one.staysFrom, Impl::localLength(*one.owned), one.staysTo,
+                                                   Impl::localLength(*one.overlapping))
+                            : error;
+      if (static_cast<std::size_t>(one.pattern.numOwned) != Impl::localLength(*one.owned) ||
+          static_cast<std::size_t>(one.pattern.numTarget) != Impl::localLength(*one.overlapping)) {
+        error = "NodeAwareImport: a pattern of " + std::to_string(one.pattern.numOwned) + " owned and " +
+                std::to_string(one.pattern.numTarget) + " target entries for maps of " +
+                std::to_string(Impl::localLength(*one.owned)) + " and " +
+                std::to_string(Impl::localLength(*one.overlapping));
+      }
+    }
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  }
+  std::vector<PlannedHalo> halos = Impl::planHalos(comm, transfers.size(), error, makePatterns, options);
   for (std::size_t i = 0; i < made.size(); ++i) {
     made[i]->state_->halo = std::move(halos[i]);
   }

@@ -740,4 +740,85 @@ TEST(Environment, GivesTheDefaultsOfOptions) {
   EXPECT_EQ(0, other.report().chosen.total.interNodeMessages);
 }
 
+/// Rank r owns r + 2 entries; the last rank wants all of them, in order of ranks.
+NodeAwareImport<>::PatternTransfer allToLast(const TeuchosComm& comm) {
+  const int rank = comm->getRank(), last = comm->getSize() - 1;
+  const auto mapOf = [&](int local) {
+    return rcp(new const Map(Teuchos::OrdinalTraits<Tpetra::global_size_t>::invalid(), static_cast<std::size_t>(local),
+                             0, comm));
+  };
+  const int mine = rank + 2;
+  int all = 0;
+  NodeAwareImport<>::PatternTransfer transfer{mapOf(mine), {}, {}, {}, {}};
+  transfer.pattern.rank = rank;
+  transfer.pattern.numOwned = mine;
+  for (int owner = 0; owner <= last && rank == last; ++owner) {
+    for (int i = 0; i < owner + 2; ++i, ++all) {
+      if (owner == rank) {
+        transfer.staysFrom.push_back(i);
+        transfer.staysTo.push_back(all);
+      } else {
+        transfer.pattern.receives.push_back({{owner, i}, all});
+      }
+    }
+  }
+  for (int i = 0; i < mine && rank != last; ++i) {
+    transfer.pattern.sends.push_back({last, i});
+  }
+  transfer.pattern.numTarget = all;
+  transfer.overlapping = mapOf(all);
+  return transfer;
+}
+
+TEST(NodeAwareImport, FollowsAPattern) {
+  const auto comm = Tpetra::getDefaultComm();
+  for (const NamedTopology& where : topologiesFor(comm->getSize())) {
+    for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
+      const auto halos =
+          NodeAwareImport<>::several(MPI_COMM_WORLD, {allToLast(comm), allToLast(comm)}, optionsFor(where, route));
+      ASSERT_EQ(2u, halos.size());
+      for (const auto& halo : halos) {
+        MultiVector<double> source(halo->getOwnedMap(), 2), target(halo->getOverlappingMap(), 2);
+        for (const std::size_t column : {0, 1}) {
+          for (std::size_t i = 0; i < source.getLocalLength(); ++i) {
+            source.replaceLocalValue(static_cast<int>(i), column,
+                                     static_cast<double>(source.getMap()->getGlobalElement(static_cast<int>(i))) +
+                                         1000.0 * static_cast<double>(column));
+          }
+        }
+        target.putScalar(-1.0);
+        halo->doImport(source, target, Tpetra::INSERT);
+        const auto view = target.getLocalViewHost(Tpetra::Access::ReadOnly);
+        EXPECT_EQ(comm->getRank() + 1 == comm->getSize() ? halo->getOwnedMap()->getGlobalNumElements() : 0,
+                  view.extent(0));
+        for (std::size_t i = 0; i < view.extent(0); ++i) {
+          EXPECT_EQ(static_cast<double>(i), view(i, 0));
+          EXPECT_EQ(static_cast<double>(i) + 1000.0, view(i, 1));
+        }
+      }
+    }
+  }
+}
+
+TEST(NodeAwareImport, RefusesAPatternThatDoesNotFitItsMapsOnAllRanks) {
+  const auto comm = Tpetra::getDefaultComm();
+  const auto refused = [&](const char* words, const std::function<void(NodeAwareImport<>::PatternTransfer&)>& spoil) {
+    auto transfer = allToLast(comm);
+    if (comm->getRank() + 1 == comm->getSize()) {
+      spoil(transfer);
+    }
+    const std::string error =
+        commonError(words, [&] { NodeAwareImport<>::several(MPI_COMM_WORLD, {transfer}, ExchangeOptions()); });
+    EXPECT_NE(std::string::npos, error.find(words)) << error;
+  };
+  refused("for maps of", [](auto& transfer) { ++transfer.pattern.numTarget; });
+  refused("for maps of", [](auto& transfer) { --transfer.pattern.numOwned; });
+  refused("an entry that stays is outside of its map", [](auto& transfer) { transfer.staysTo.front() = -1; });
+  refused("an entry that stays is outside of its map", [](auto& transfer) { transfer.staysFrom.front() += 1000; });
+  refused("entries stay, at", [](auto& transfer) { transfer.staysTo.pop_back(); });
+  if (comm->getSize() > 1) {
+    refused("its owner does not send it", [](auto& transfer) { transfer.pattern.receives.front().value.local = 1000; });
+  }
+}
+
 }  // namespace

@@ -79,6 +79,21 @@ void receivingSide(const Tpetra::Distributor& distributor, Teuchos::ArrayView<co
   inOrder.assign(lids.begin(), lids.end());
 }
 
+std::string errorOfStaying(const std::vector<int>& from, std::size_t numOwned, const std::vector<int>& to,
+                           std::size_t numOverlapping) {
+  const auto outside = [](const std::vector<int>& indices, std::size_t length) {
+    return std::any_of(indices.begin(), indices.end(),
+                       [&](int index) { return index < 0 || static_cast<std::size_t>(index) >= length; });
+  };
+  if (from.size() != to.size()) {
+    return "NodeAwareImport: " + std::to_string(from.size()) + " entries stay, at " + std::to_string(to.size()) +
+           " places";
+  }
+  return outside(from, numOwned) || outside(to, numOverlapping)
+             ? "NodeAwareImport: an entry that stays is outside of its map"
+             : "";
+}
+
 std::vector<Pattern> makePatterns(PrivateComm& comm, const std::vector<TransferLists>& transfers) {
   ByPeer told, learned;
   for (const TransferLists& lists : transfers) {

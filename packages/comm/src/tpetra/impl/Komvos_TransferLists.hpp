@@ -33,6 +33,10 @@ void receivingSide(const Tpetra::Distributor& distributor, Teuchos::ArrayView<co
 /// \return why no pattern can be made of these lists, or nothing
 std::string errorOf(const TransferLists& lists, int rank);
 
+/// \return why entries cannot stay on this rank at these places, or nothing
+std::string errorOfStaying(const std::vector<int>& from, std::size_t numOwned, const std::vector<int>& to,
+                           std::size_t numOverlapping);
+
 /// The patterns of transfers, without errors. \note Collective: owners tell the others their indices, of all transfers
 /// in one message to each.
 std::vector<Pattern> makePatterns(PrivateComm& comm, const std::vector<TransferLists>& transfers);
