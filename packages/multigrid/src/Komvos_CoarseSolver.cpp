@@ -1,18 +1,27 @@
 // How the coarsest level is solved.
 //
-// Once: all global indices go to rank 0, which gets a map of them. Tpetra imports the matrix there, KLU factors it, and
-// the Import between both maps becomes a NodeAwareImport for right-hand sides. Each apply gathers the right-hand side
-// along it, solves on rank 0, and scatters the solution by the reverse exchange; rank 0's values are the only ones that
-// are summed there. An error on rank 0 abandons the reverse exchange, so that nobody waits for a solution.
+// Some ranks solve, each with a copy of the whole matrix: one, or one on each node, so that nothing has to travel back
+// over the network. Rows are numbered in order of ranks, those of a rank as its map has them. Each rank that has rows
+// says so to the solvers (one message to each; ranks without rows say nothing); from that both sides know three
+// patterns, which are planned together:
+//
+//   rows      right-hand sides, from their owners to all solvers
+//   back      the solution, from each solver to the ranks it serves
+//   entries   entries of the matrix, as rows: first columns, then values; later values only, to factor again
+//
+// Lengths of rows travel along the first pattern. All of these are imports that copy; nothing is summed, so that the
+// solution is the same bits on any route. Solvers that have the same matrix compute the same solution.
+//
+// KLU factors. An error of a solver abandons what the others wait for.
 #include "Komvos_CoarseSolver.hpp"
 
 #include <klu.h>
 
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
-#include <Tpetra_Import.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <sstream>
@@ -22,7 +31,12 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
+#include "Komvos_Hash.hpp"
 #include "Komvos_NodeAwareImport.hpp"
+#include "Komvos_NodeTopology.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_ResolvedOptions.hpp"
+#include "Komvos_SetupTransport.hpp"
 
 namespace Komvos {
 
@@ -63,26 +77,27 @@ class Factors {
       return {};
     }
     scale(matrix);
-    const std::string what = "CoarseSolver: the coarse matrix of " + std::to_string(rows) + " rows ";
     symbolic_ = klu_analyze(rows, matrix.offsets.data(), matrix.columns.data(), &common_);
-    if (symbolic_ != nullptr) {
-      numeric_ = klu_factor(matrix.offsets.data(), matrix.columns.data(), matrix.values.data(), symbolic_, &common_);
+    return factorNumerically(matrix);
+  }
+
+  /// The same with other values in the same places; the pivots stay if they are still good.
+  /// \return an error text, or nothing
+  std::string factorAgain(Rows matrix) {
+    if (numeric_ == nullptr) {
+      return factor(std::move(matrix));
     }
-    if (numeric_ == nullptr && common_.status != KLU_SINGULAR) {
-      return what + "cannot be factored (KLU status " + std::to_string(common_.status) + ")";
+    scale(matrix);
+    const bool done = klu_refactor(matrix.offsets.data(), matrix.columns.data(), matrix.values.data(), symbolic_,
+                                   numeric_, &common_) != 0 &&
+                      klu_rgrowth(matrix.offsets.data(), matrix.columns.data(), matrix.values.data(), symbolic_,
+                                  numeric_, &common_) != 0;
+    constexpr double worstGrowth = 1e-8;  // of entries in elimination, inverted
+    if (done && common_.rgrowth > worstGrowth) {
+      const std::string error = judge(matrix);
+      return error;
     }
-    double inverseCondition = 0;
-    if (numeric_ != nullptr &&
-        klu_condest(matrix.offsets.data(), matrix.values.data(), symbolic_, numeric_, &common_) != 0) {
-      inverseCondition = 1 / common_.condest;
-    }
-    if (inverseCondition > 10 * std::numeric_limits<double>::epsilon()) {
-      return {};
-    }
-    std::ostringstream text;
-    text << what << "is singular to working precision (1 / condition number " << inverseCondition
-         << "); choose an iterative \"coarse: type\", for example RELAXATION";
-    return text.str();
+    return factorNumerically(matrix);
   }
 
   /// Solves in place. \param x [rows x numColumns], columns `stride` apart
@@ -102,6 +117,37 @@ class Factors {
   }
 
  private:
+  std::string factorNumerically(Rows& matrix) {
+    klu_free_numeric(&numeric_, &common_);
+    if (symbolic_ != nullptr) {
+      numeric_ = klu_factor(matrix.offsets.data(), matrix.columns.data(), matrix.values.data(), symbolic_, &common_);
+    }
+    if (numeric_ == nullptr && common_.status != KLU_SINGULAR) {
+      return nameOf(matrix) + "cannot be factored (KLU status " + std::to_string(common_.status) + ")";
+    }
+    return judge(matrix);
+  }
+
+  static std::string nameOf(const Rows& matrix) {
+    return "CoarseSolver: the coarse matrix of " + std::to_string(matrix.size()) + " rows ";
+  }
+
+  /// \return why the factors are useless, or nothing
+  std::string judge(Rows& matrix) {
+    double inverseCondition = 0;
+    if (numeric_ != nullptr &&
+        klu_condest(matrix.offsets.data(), matrix.values.data(), symbolic_, numeric_, &common_) != 0) {
+      inverseCondition = 1 / common_.condest;
+    }
+    if (inverseCondition > 10 * std::numeric_limits<double>::epsilon()) {
+      return {};
+    }
+    std::ostringstream text;
+    text << nameOf(matrix) << "is singular to working precision (1 / condition number " << inverseCondition
+         << "); choose an iterative \"coarse: type\", for example RELAXATION";
+    return text.str();
+  }
+
   void scale(Rows& matrix) {
     const int rows = matrix.size();
     rowScale_.assign(rows, 0);
@@ -138,87 +184,316 @@ class Factors {
 };
 
 using Map = CoarseSolver::map_type;
+using Matrix = CoarseSolver::crs_matrix_type;
+using MultiVector = CoarseSolver::multivector_type;
+using Import = NodeAwareImport<>;
+using Teuchos::RCP;
+using Teuchos::rcp;
 
-/// All entries of `map` on rank 0, in order of rank, none elsewhere.
-Teuchos::RCP<const Map> gatherMap(const Map& map) {
-  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*map.getComm());
-  const auto mine = map.getMyGlobalIndices();
-  std::vector<long long> here(mine.extent(0));
-  for (std::size_t i = 0; i < here.size(); ++i) {
-    here[i] = static_cast<long long>(mine(i));
+MPI_Comm mpiOf(const Map& map) { return Tpetra::Details::extractMpiCommFromTeuchos(*map.getComm()); }
+
+/// Ranks that solve, and whom each of them serves.
+class Solvers {
+ public:
+  Solvers(const NodeTopology& nodes, CoarseSolver::Copies copies)
+      : nodes_(nodes),
+        onEachNode_(copies == CoarseSolver::Copies::onEachNode ||
+                    (copies == CoarseSolver::Copies::automatic && nodes.numNodes() <= mostCopies)) {}
+  int count() const { return onEachNode_ ? nodes_.numNodes() : 1; }
+  int rank(int solver) const { return nodes_.leaderOf(solver); }
+  /// The rank that solves for this one.
+  int of(int rank) const { return onEachNode_ ? nodes_.leaderOf(nodes_.nodeOf(rank)) : nodes_.leaderOf(0); }
+
+ private:
+  static constexpr int mostCopies = 64;  // every rank with rows writes to all of them, in set-up
+  const NodeTopology& nodes_;
+  bool onEachNode_;
+};
+
+/// The rows of one rank, in the numbers of the whole matrix.
+struct RankRows {
+  int rank, first, count;
+  int entries;
+};
+
+/// Where things are: what this rank has, and on a solver what all ranks have.
+struct Layout {
+  RankRows mine;
+  std::vector<RankRows> all;  // ascending; on solvers only, ranks without rows are not listed
+  bool solves = false;
+  int rows = 0;  // of the whole matrix, on solvers; else 0
+  int entries = 0;
+};
+
+Layout makeLayout(MPI_Comm comm, const Solvers& solvers, const Matrix& matrix) {
+  MpiSetupTransport transport(comm);
+  Layout layout;
+  const int rank = transport.myRanks().front();
+  const int rows = static_cast<int>(Impl::localRows(matrix));
+  const int entries = static_cast<int>(Impl::localEntries(matrix));
+  int first = 0;
+  mpiCheck(MPI_Exscan(&rows, &first, 1, MPI_INT, MPI_SUM, comm), "MPI_Exscan");
+  layout.mine = {rank, rank == 0 ? 0 : first, rows, entries};
+  std::vector<SetupMessage> told;
+  for (int s = 0; s < solvers.count(); ++s) {
+    layout.solves = layout.solves || solvers.rank(s) == rank;
+    if (solvers.rank(s) != rank && rows > 0) {
+      told.push_back({solvers.rank(s), {layout.mine.first, rows, entries}});
+    }
   }
-  const int count = static_cast<int>(here.size());
-  std::vector<int> counts(map.getComm()->getSize());
-  mpiCheck(MPI_Gather(&count, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, comm), "MPI_Gather");
-  std::vector<int> offsets(counts.size() + 1, 0);
-  const bool root = map.getComm()->getRank() == 0;
-  for (std::size_t i = 0; root && i < counts.size(); ++i) {
-    offsets[i + 1] = offsets[i] + counts[i];
+  const auto heard = transport.exchange({std::move(told)});
+  for (const SetupMessage& one : heard.front()) {
+    layout.all.push_back({one.peer, one.data[0], one.data[1], one.data[2]});
   }
-  std::vector<long long> all(offsets.back());
-  mpiCheck(
-      MPI_Gatherv(here.data(), count, MPI_LONG_LONG, all.data(), counts.data(), offsets.data(), MPI_LONG_LONG, 0, comm),
-      "MPI_Gatherv");
-  const std::vector<DefaultGlobalOrdinal> ids(all.begin(), all.end());
-  return Teuchos::rcp(new Map(map.getGlobalNumElements(),
-                              Teuchos::ArrayView<const DefaultGlobalOrdinal>(ids.data(), static_cast<int>(ids.size())),
-                              map.getIndexBase(), map.getComm()));
+  if (layout.solves) {
+    if (rows > 0) {
+      const auto before = [rank](const RankRows& one) { return one.rank < rank; };
+      layout.all.insert(std::find_if_not(layout.all.begin(), layout.all.end(), before), layout.mine);
+    }
+    for (const RankRows& one : layout.all) {
+      layout.rows += one.count;
+      layout.entries += one.entries;
+    }
+  }
+  return layout;
+}
+
+RCP<const Map> mapOf(int local, const RCP<const Teuchos::Comm<int>>& comm) {
+  return rcp(
+      new Map(Teuchos::OrdinalTraits<Tpetra::global_size_t>::invalid(), static_cast<std::size_t>(local), 0, comm));
+}
+
+/// From owners to all solvers: `mine` entries of this rank. \param lengthOf of a rank
+template <class Length>
+Import::PatternTransfer toSolvers(const Layout& layout, const Solvers& solvers, const RCP<const Map>& owned,
+                                  const RCP<const Map>& whole, const Length& lengthOf) {
+  Import::PatternTransfer transfer{owned, whole, {}, {}, {}};
+  Pattern& pattern = transfer.pattern;
+  pattern.rank = layout.mine.rank;
+  pattern.numOwned = lengthOf(layout.mine);
+  for (int s = 0; s < solvers.count(); ++s) {
+    for (int i = 0; i < pattern.numOwned && solvers.rank(s) != pattern.rank; ++i) {
+      pattern.sends.push_back({solvers.rank(s), i});
+    }
+  }
+  for (const RankRows& one : layout.all) {
+    for (int i = 0; i < lengthOf(one); ++i, ++pattern.numTarget) {
+      if (one.rank == pattern.rank) {
+        transfer.staysFrom.push_back(i);
+        transfer.staysTo.push_back(pattern.numTarget);
+      } else {
+        pattern.receives.push_back({{one.rank, i}, pattern.numTarget});
+      }
+    }
+  }
+  return transfer;
+}
+
+/// From each solver to those it serves.
+Import::PatternTransfer fromSolvers(const Layout& layout, const Solvers& solvers, const RCP<const Map>& owned,
+                                    const RCP<const Map>& whole) {
+  Import::PatternTransfer transfer{whole, owned, {}, {}, {}};
+  Pattern& pattern = transfer.pattern;
+  pattern.rank = layout.mine.rank;
+  pattern.numOwned = layout.rows;
+  pattern.numTarget = layout.mine.count;
+  for (const RankRows& one : layout.all) {
+    for (int i = 0; i < one.count && one.rank != pattern.rank && solvers.of(one.rank) == pattern.rank; ++i) {
+      pattern.sends.push_back({one.rank, one.first + i});
+    }
+  }
+  for (int i = 0; i < layout.mine.count; ++i) {
+    if (layout.solves) {
+      transfer.staysFrom.push_back(layout.mine.first + i);
+      transfer.staysTo.push_back(i);
+    } else {
+      pattern.receives.push_back({{solvers.of(pattern.rank), layout.mine.first + i}, i});
+    }
+  }
+  return transfer;
+}
+
+/// A vector with these entries.
+RCP<MultiVector> vectorOf(const RCP<const Map>& map, const std::function<double(int)>& entry) {
+  const auto vector = rcp(new MultiVector(map, 1));
+  const auto view = vector->getLocalViewHost(Tpetra::Access::OverwriteAll);
+  for (std::size_t i = 0; i < view.extent(0); ++i) {
+    view(i, 0) = entry(static_cast<int>(i));
+  }
+  return vector;
+}
+
+/// For each column of the matrix on this rank, its number in the whole matrix.
+std::vector<int> numbersOfColumns(const Matrix& matrix, int firstRow) {
+  const auto importer = matrix.getCrsGraph()->getImporter();
+  const auto numbers = vectorOf(matrix.getDomainMap(), [&](int i) { return static_cast<double>(firstRow + i); });
+  MultiVector imported(matrix.getColMap(), 1);
+  if (importer.is_null()) {
+    Tpetra::deep_copy(imported, *numbers);
+  } else {
+    imported.doImport(*numbers, *importer, Tpetra::INSERT);
+  }
+  const auto view = imported.getLocalViewHost(Tpetra::Access::ReadOnly);
+  std::vector<int> columns(view.extent(0));
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    columns[i] = static_cast<int>(view(i, 0));
+  }
+  return columns;
+}
+
+/// Of the places of this rank's entries.
+std::uint64_t hashOf(const Matrix& matrix) {
+  const auto local = matrix.getLocalMatrixHost().graph;
+  const auto columns = matrix.getColMap();
+  std::uint64_t hash = 0;
+  for (int row = 0; row < static_cast<int>(local.numRows()); ++row) {
+    hash = Impl::mix(hash, local.row_map(row + 1));
+    for (auto k = local.row_map(row); k < local.row_map(row + 1); ++k) {
+      hash = Impl::mix(hash, static_cast<std::uint64_t>(columns->getGlobalElement(local.entries(k))));
+    }
+  }
+  return hash;
 }
 
 }  // namespace
 
 struct CoarseSolver::State {
-  Teuchos::RCP<const map_type> map, rootMap;
-  std::unique_ptr<NodeAwareImport<>> gather;
+  RCP<const map_type> map, wholeMap, entryMap, wholeEntryMap;
+  std::unique_ptr<Import> rows, back, entries;
+  Rows structure;                    // of the whole matrix, on solvers; without values
+  std::uint64_t localStructure = 0;  // a hash of the rows of this rank
   Factors factors;
-  Teuchos::RCP<multivector_type> onRoot, solution;
+  RCP<multivector_type> right, solution;  // on solvers the whole vectors; the rows of this rank
 
-  State(const crs_matrix_type& matrix, const ExchangeOptions& options) : map(matrix.getRowMap()) {
-    const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*map->getComm());
+  State(const crs_matrix_type& matrix, const ExchangeOptions& options, Copies copies) : map(matrix.getRowMap()) {
+    const MPI_Comm comm = mpiOf(*map);
     const bool square = matrix.getDomainMap()->isSameAs(*map) && matrix.getRangeMap()->isSameAs(*map);
     throwOnAllIfAny(comm, square ? "" : "CoarseSolver: row, domain and range map of the coarse matrix differ");
-    rootMap = gatherMap(*map);
-    const Tpetra::Import<DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode> import(map, rootMap);
-    gather = std::make_unique<NodeAwareImport<>>(import, options);
-    crs_matrix_type whole(rootMap, matrix.getGlobalMaxNumRowEntries());
-    whole.doImport(matrix, import, Tpetra::INSERT);
-    whole.fillComplete(rootMap, rootMap);
-    throwOnAllIfAny(comm, factor(whole));
+    const auto nodes = Impl::resolveTopology(*Impl::PrivateComm::of(comm), options.topology, options.sockets).nodes;
+    const Solvers solvers(*nodes, copies);
+    const Layout layout = makeLayout(comm, solvers, matrix);
+    plan(comm, layout, solvers, options, nodes->numNodes() > 1);
+    std::string error;
+    gatherStructure(matrix, layout, error);
+    throwOnAllIfAny(comm, factor(matrix, false, error));
+  }
+
+  void plan(MPI_Comm comm, const Layout& layout, const Solvers& solvers, const ExchangeOptions& options,
+            bool severalNodes) {
+    wholeMap = mapOf(layout.rows, map->getComm());
+    entryMap = mapOf(layout.mine.entries, map->getComm());
+    wholeEntryMap = mapOf(layout.entries, map->getComm());
+    auto vectors =
+        Import::several(comm,
+                        {toSolvers(layout, solvers, map, wholeMap, [](const RankRows& one) { return one.count; }),
+                         fromSolvers(layout, solvers, map, wholeMap)},
+                        options);
+    rows = std::move(vectors[0]);
+    back = std::move(vectors[1]);
+    ExchangeOptions untuned = options;  // used two or three times
+    untuned.tuning = Tuning::off;
+    untuned.route = severalNodes ? RouteChoice::threeStep : RouteChoice::standard;
+    untuned.pairing.reset();
+    untuned.intraNode = IntraNode::messages;
+    untuned.tuningCache.reset();
+    untuned.record.reset();
+    entries = std::move(Import::several(comm,
+                                        {toSolvers(layout, solvers, entryMap, wholeEntryMap,
+                                                   [](const RankRows& one) { return one.entries; })},
+                                        untuned)
+                            .front());
+  }
+
+  /// What owners have, on solvers. Takes part also where this rank has an error or gets one: then without values.
+  static std::vector<double> gather(const Import& import, const std::function<double(int)>& entry, std::string& error) {
+    RCP<MultiVector> mine, all;
+    try {
+      mine = vectorOf(import.getOwnedMap(), entry);
+      all = rcp(new MultiVector(import.getOverlappingMap(), 1));
+    } catch (const std::exception& thrown) {
+      error = error.empty() ? thrown.what() : error;
+    }
+    try {
+      if (!error.empty()) {
+        import.abandonForward<DefaultScalar>();
+        return {};
+      }
+      import.doImport(*mine, *all, Tpetra::INSERT);
+      const auto view = all->getLocalViewHost(Tpetra::Access::ReadOnly);
+      return {view.data(), view.data() + view.extent(0)};
+    } catch (const std::exception& thrown) {
+      error = error.empty() ? thrown.what() : error;
+    }
+    return {};
+  }
+
+  /// Lengths of rows, and columns.
+  void gatherStructure(const crs_matrix_type& matrix, const Layout& layout, std::string& error) {
+    const auto local = matrix.getLocalMatrixHost().graph;
+    const std::vector<int> columnNumber = numbersOfColumns(matrix, layout.mine.first);
+    const std::vector<double> lengths = gather(
+        *rows, [&](int row) { return static_cast<double>(local.row_map(row + 1) - local.row_map(row)); }, error);
+    const std::vector<double> columns = gather(
+        *entries, [&](int entry) { return static_cast<double>(columnNumber[local.entries(entry)]); }, error);
+    structure.offsets.assign(1, 0);
+    for (const double length : lengths) {
+      structure.offsets.push_back(structure.offsets.back() + static_cast<int>(length));
+    }
+    structure.columns.assign(columns.begin(), columns.end());
+    localStructure = hashOf(matrix);
+  }
+
+  /// Factors the whole matrix on solvers. \return an error of this rank, or nothing
+  std::string factor(const crs_matrix_type& matrix, bool again, std::string error) {
+    const auto local = matrix.getLocalMatrixHost();
+    std::vector<double> values = gather(
+        *entries, [&](int entry) { return local.values(entry); }, error);
+    try {
+      if (error.empty()) {
+        Rows whole{structure.offsets, structure.columns, std::move(values)};
+        error = again ? factors.factorAgain(std::move(whole)) : factors.factor(std::move(whole));
+      }
+    } catch (const std::exception& thrown) {
+      error = thrown.what();
+    }
+    return error;
   }
 
   /// Vectors for so many columns; they are kept.
   void makeRoomFor(std::size_t columns) {
     if (solution.is_null() || solution->getNumVectors() != columns) {
       solution = Teuchos::null;
-      onRoot = Teuchos::rcp(new multivector_type(rootMap, columns));
-      solution = Teuchos::rcp(new multivector_type(map, columns));
+      right = rcp(new multivector_type(wholeMap, columns));
+      solution = rcp(new multivector_type(map, columns));
     }
-  }
-
-  std::string factor(const crs_matrix_type& whole) {
-    const auto local = whole.getLocalMatrixHost();
-    const int rows = static_cast<int>(local.numRows());
-    const auto toRow = whole.getColMap();
-    Rows matrix;
-    matrix.offsets.push_back(0);
-    for (int row = 0; row < rows; ++row) {
-      for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
-        matrix.columns.push_back(rootMap->getLocalElement(toRow->getGlobalElement(local.graph.entries(k))));
-        matrix.values.push_back(local.values(k));
-      }
-      matrix.offsets.push_back(static_cast<int>(matrix.columns.size()));
-    }
-    return factors.factor(std::move(matrix));
   }
 };
 
-CoarseSolver::CoarseSolver(const crs_matrix_type& matrix, const ExchangeOptions& options)
-    : state_(std::make_unique<State>(matrix, options)) {}
+CoarseSolver::CoarseSolver(const crs_matrix_type& matrix, const ExchangeOptions& options, Copies copies)
+    : state_(std::make_unique<State>(matrix, options, copies)) {}
 CoarseSolver::~CoarseSolver() = default;
 
 Teuchos::RCP<const CoarseSolver::map_type> CoarseSolver::getDomainMap() const { return state_->map; }
 Teuchos::RCP<const CoarseSolver::map_type> CoarseSolver::getRangeMap() const { return state_->map; }
 std::size_t CoarseSolver::factorEntries() const { return state_->factors.entries(); }
+
+bool CoarseSolver::hasPlacesOf(const crs_matrix_type& matrix) const {
+  const int same = Impl::localRows(matrix) == Impl::localLength(*state_->map) &&
+                           Impl::localEntries(matrix) == Impl::localLength(*state_->entryMap) &&
+                           hashOf(matrix) == state_->localStructure
+                       ? 1
+                       : 0;
+  int onAll = 0;
+  mpiCheck(MPI_Allreduce(&same, &onAll, 1, MPI_INT, MPI_MIN, mpiOf(*state_->map)), "MPI_Allreduce");
+  return onAll != 0;
+}
+
+void CoarseSolver::factorAgain(const crs_matrix_type& matrix) {
+  if (!hasPlacesOf(matrix)) {
+    throw BadInput("CoarseSolver::factorAgain: the matrix has entries in other places than before");
+  }
+  throwOnAllIfAny(mpiOf(*state_->map), state_->factor(matrix, true, {}));
+}
 
 void CoarseSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode, DefaultScalar alpha,
                          DefaultScalar beta) const {
@@ -230,20 +505,19 @@ void CoarseSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos
   try {
     state.makeRoomFor(columns);
   } catch (...) {  // the others wait for right-hand sides and for the solution
-    state.gather->abandonForward<DefaultScalar>();
-    state.gather->abandonReverse<DefaultScalar>();
+    state.rows->abandonForward<DefaultScalar>();
+    state.back->abandonForward<DefaultScalar>();
     throw;
   }
   try {
-    state.gather->doImport(X, *state.onRoot, Tpetra::INSERT);
-    const auto x = state.onRoot->getLocalViewHost(Tpetra::Access::ReadWrite);
+    state.rows->doImport(X, *state.right, Tpetra::INSERT);
+    const auto x = state.right->getLocalViewHost(Tpetra::Access::ReadWrite);
     state.factors.solve(x.data(), static_cast<int>(x.stride(1)), static_cast<int>(columns));
-    state.solution->putScalar(0.0);
   } catch (...) {  // the others wait for the solution
-    state.gather->abandonReverse<DefaultScalar>();
+    state.back->abandonForward<DefaultScalar>();
     throw;
   }
-  state.gather->doExport(*state.onRoot, *state.solution, Tpetra::ADD_ASSIGN);
+  state.back->doImport(*state.right, *state.solution, Tpetra::INSERT);
   Y.update(alpha, *state.solution, beta);
 }
 

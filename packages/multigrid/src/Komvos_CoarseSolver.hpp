@@ -1,5 +1,5 @@
 /// \file Komvos_CoarseSolver.hpp
-/// A direct solve for the coarsest level: gather to one rank, factor once, solve, scatter.
+/// A direct solve for the coarsest level: gather to a few ranks, factor, solve, scatter.
 #pragma once
 
 #include <Tpetra_CrsMatrix.hpp>
@@ -11,7 +11,8 @@
 
 namespace Komvos {
 
-/// Applies the inverse of a small sparse matrix, factored by SuiteSparse's KLU on the lowest rank.
+/// Applies the inverse of a small sparse matrix, factored by SuiteSparse's KLU on one rank, or on one rank of each
+/// node.
 ///
 /// It exists because the KLU2 of Debian 12's Amesos2 is miscompiled: on two ranks and more it returns wrong solutions
 /// (relative residual 0.7 on a tridiagonal system), and MueLu takes it for the coarsest level by default.
@@ -23,11 +24,16 @@ class CoarseSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
   using multivector_type = Tpetra::MultiVector<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
   using map_type = Tpetra::Map<DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
 
+  /// How many ranks solve, each with all of the matrix. With one on each node, which is the default up to 64 nodes, the
+  /// solution need not travel between nodes, and the wait for it is half as long.
+  enum class Copies { automatic, one, onEachNode };
+
   /// Gathers and factors. The matrix must be square and fit on one rank; values are copied.
   /// \note Collective on the matrix' communicator.
   /// \throws BadInput on all ranks if the matrix is not square, or singular to working precision: scaled to rows and
   /// columns of largest entry 1, its condition number is estimated to be 0.1 / eps or more
-  explicit CoarseSolver(const crs_matrix_type& matrix, const ExchangeOptions& options = {});
+  explicit CoarseSolver(const crs_matrix_type& matrix, const ExchangeOptions& options = {},
+                        Copies copies = Copies::automatic);
   ~CoarseSolver() override;
 
   Teuchos::RCP<const map_type> getDomainMap() const override;
@@ -39,7 +45,15 @@ class CoarseSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
   void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
              DefaultScalar alpha = 1.0, DefaultScalar beta = 0.0) const override;
 
-  /// Entries in the factors L and U; 0 on all ranks but the lowest.
+  /// Whether a matrix on this communicator has its entries where the one that was factored has them. \note Collective.
+  bool hasPlacesOf(const crs_matrix_type& matrix) const;
+
+  /// Factors anew after values have changed: only these travel, and pivots stay where they are still good.
+  /// \note Collective. \throws BadInput on all ranks unless hasPlacesOf(matrix), or if it is singular; after that,
+  /// factor again before apply()
+  void factorAgain(const crs_matrix_type& matrix);
+
+  /// Entries in the factors L and U; 0 on ranks that do not solve.
   std::size_t factorEntries() const;
 
  private:

@@ -26,7 +26,9 @@ using Teuchos::RCP;
 /// CoarseSolver as the smoother of the coarsest level. The solution does not depend on the initial guess.
 class CoarseSolverSmoother : public Impl::LevelSmoother {
  public:
-  CoarseSolverSmoother(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options) : solver_(matrix, options) {}
+  CoarseSolverSmoother(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options, CoarseSolver::Copies copies)
+      : solver_(matrix, options, copies) {}
+  CoarseSolver& solver() { return solver_; }
   void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& rhs, bool) const override { solver_.apply(rhs, x); }
   std::size_t complexity() const override { return solver_.factorEntries(); }
 
@@ -53,6 +55,18 @@ std::optional<Value> take(Teuchos::ParameterList& parameters, const std::string&
   const Value value = parameters.get<Value>(name);
   parameters.remove(name);
   return value;
+}
+
+/// \throws BadInput
+CoarseSolver::Copies takeCopies(Teuchos::ParameterList& parameters) {
+  const std::string name = "node-aware: coarse solvers";
+  const std::string text = take<std::string>(parameters, name, "a string").value_or("auto");
+  if (text != "auto" && text != "one" && text != "each node") {
+    throw BadInput("MueLu parameter \"" + name + "\" is \"" + text + "\", not \"auto\", \"one\" or \"each node\"");
+  }
+  return text == "one"         ? CoarseSolver::Copies::one
+         : text == "each node" ? CoarseSolver::Copies::onEachNode
+                               : CoarseSolver::Copies::automatic;
 }
 
 /// Takes what concerns exchanges out of the list. \return whether the hierarchy becomes node-aware
@@ -84,17 +98,36 @@ void setUserData(Teuchos::ParameterList& parameters, const RCP<Tpetra::MultiVect
   }
 }
 
+/// Whether the coarsest matrix can be factored again where the one before was. \param before null: there was none on
+/// this rank \note Collective on the communicator of the matrix.
+bool canFactorAgain(CoarseSolver* before, const Tpetra::CrsMatrix<>& matrix) {
+  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
+  const auto commOf = [](const CoarseSolver& solver) {
+    return Tpetra::Details::extractMpiCommFromTeuchos(*solver.getDomainMap()->getComm());
+  };
+  int can = before != nullptr && Impl::haveTheSameRanks(comm, commOf(*before)) ? 1 : 0;
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &can, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
+  return can != 0 && before->hasPlacesOf(matrix);
+}
+
 /// Puts CoarseSolver in the place of the coarsest level's smoothers. After rebalancing, its matrix lives on a part of
 /// the ranks, and the others have none. If it throws on some ranks, all ranks of `comm` throw.
+/// \param solver the one before, if any; replaced if it does not fit
 /// \note Collective on `comm`, the communicator of the finest level.
-void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptions& options) {
+void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptions& options,
+                         CoarseSolver::Copies copies, std::shared_ptr<CoarseSolverSmoother>& solver) {
   const int coarsest = levels.count() - 1;
   Impl::LevelOptions onFinest(comm, options);
   std::string error;
   try {
     if (const auto matrix = levels.matrix(coarsest, "A"); !matrix.is_null()) {
-      const ExchangeOptions& here = onFinest.on(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()));
-      levels.setSmoother(coarsest, "PreSmoother", std::make_shared<const CoarseSolverSmoother>(*matrix, here));
+      if (canFactorAgain(solver ? &solver->solver() : nullptr, *matrix)) {
+        solver->solver().factorAgain(*matrix);
+      } else {
+        const ExchangeOptions& here = onFinest.on(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()));
+        solver = std::make_shared<CoarseSolverSmoother>(*matrix, here, copies);
+      }
+      levels.setSmoother(coarsest, "PreSmoother", solver);
       levels.removeSmoother(coarsest, "PostSmoother");
     }
   } catch (const std::exception& thrown) {
@@ -109,18 +142,19 @@ class MueLuPreconditioner
  public:
   using Hierarchy = Impl::MueLuHierarchy;
   MueLuPreconditioner(const RCP<Hierarchy>& hierarchy, MPI_Comm comm, ExchangeOptions options, bool ownCoarseSolver,
-                      bool becomesNodeAware)
+                      CoarseSolver::Copies copies, bool becomesNodeAware)
       : TpetraOperator(hierarchy),
         comm_(comm),
         options_(std::move(options)),
         ownCoarseSolver_(ownCoarseSolver),
+        copies_(copies),
         becomesNodeAware_(becomesNodeAware) {}
 
   /// After MueLu has set up the hierarchy, for the first time or again.
   void addCoarseSolver() {
     if (ownCoarseSolver_) {
       MueLuLevels levels(*GetHierarchy());
-      replaceCoarseSolver(comm_, levels, options_);
+      replaceCoarseSolver(comm_, levels, options_, copies_, solver_);
     }
   }
   /// \return nothing if it is not asked for
@@ -131,7 +165,10 @@ class MueLuPreconditioner
  private:
   MPI_Comm comm_;  // of the finest level
   ExchangeOptions options_;
-  bool ownCoarseSolver_, becomesNodeAware_;
+  bool ownCoarseSolver_;
+  CoarseSolver::Copies copies_;
+  bool becomesNodeAware_;
+  std::shared_ptr<CoarseSolverSmoother> solver_;
 };
 
 void visitLevels(const MueLuLevels& levels, const LevelOperatorVisitor& visit) {
@@ -155,6 +192,7 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
   Teuchos::ParameterList parameters(given);
   ExchangeOptions exchange = options;
   const bool becomesNodeAware = takeNodeAware(parameters, exchange);
+  const CoarseSolver::Copies copies = takeCopies(parameters);
   if (!parameters.isParameter("verbosity")) {
     parameters.set("verbosity", "none");
   }
@@ -166,7 +204,7 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
   const auto ordinary = MueLu::CreateTpetraPreconditioner(RCP<Tpetra::Operator<>>(matrix), parameters);
   const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm());
   const auto preconditioner = Teuchos::rcp(
-      new MueLuPreconditioner(ordinary->GetHierarchy(), comm, exchange, ownCoarseSolver, becomesNodeAware));
+      new MueLuPreconditioner(ordinary->GetHierarchy(), comm, exchange, ownCoarseSolver, copies, becomesNodeAware));
   preconditioner->addCoarseSolver();
   if (visit) {
     visitLevels(MueLuLevels(*preconditioner->GetHierarchy()), visit);

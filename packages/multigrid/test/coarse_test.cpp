@@ -4,9 +4,12 @@
 
 #include <Teuchos_DefaultSerialComm.hpp>
 #include <Tpetra_Core.hpp>
+#include <Tpetra_Distributor.hpp>
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <new>
+#include <string>
 #include <vector>
 
 #include "Komvos_CoarseSolver.hpp"
@@ -16,6 +19,8 @@
 #include "Komvos_NodeTopology.hpp"
 #include "support/failing_kokkos.hpp"
 #include "support/grid_support.hpp"
+#include "support/mpi_counter.hpp"
+#include "support/mpi_test_runner.hpp"
 
 namespace {
 
@@ -141,6 +146,110 @@ TEST(CoarseSolver, AVectorThatDoesNotFitOnOneRankIsAnErrorOnAllAndNobodyWaits) {
   }
 }
 
+Komvos::ExchangeOptions onPairs(Komvos::RouteChoice route) {
+  Komvos::ExchangeOptions options;
+  const int size = Tpetra::getDefaultComm()->getSize();
+  options.topology = std::make_shared<const Komvos::NodeTopology>(Komvos::NodeTopology::uniform(size, 2));
+  options.route = route;
+  return options;
+}
+
+TEST(CoarseSolver, SolvesTheSameOnOneRankAndOnOneOfEachNode) {
+  using Copies = Komvos::CoarseSolver::Copies;
+  const auto matrix = grid(13, 0.3);
+  const int rank = matrix->getComm()->getRank();
+  Vector b(matrix->getRangeMap(), 2);
+  Vector expected(matrix->getDomainMap(), 2);
+  b.randomize();
+  Komvos::CoarseSolver(*matrix).apply(b, expected);
+  for (const Komvos::RouteChoice& route : {Komvos::RouteChoice::standard, Komvos::RouteChoice::threeStep}) {
+    for (const Copies copies : {Copies::one, Copies::onEachNode}) {
+      const Komvos::CoarseSolver solver(*matrix, onPairs(route), copies);
+      const bool solves = copies == Copies::one ? rank == 0 : rank % 2 == 0;
+      EXPECT_EQ(solves, solver.factorEntries() > 0) << "rank " << rank;
+      Vector x(matrix->getDomainMap(), 2);
+      solver.apply(b, x);
+      EXPECT_LT(relativeResidual(*matrix, x, b), 1e-12);
+      x.update(-1.0, expected, 1.0);
+      std::vector<double> largest(2);
+      x.normInf(Teuchos::ArrayView<double>(largest));
+      EXPECT_EQ(0.0, std::max(largest[0], largest[1])) << "the same bits";
+    }
+  }
+}
+
+/// The same places, other values: times a factor and a shift of the diagonal that differ from row to row.
+RCP<Matrix> withOtherValues(const Matrix& matrix) {
+  const auto other = rcp(new Matrix(matrix, Teuchos::Copy));
+  const auto local = other->getLocalMatrixHost();
+  for (int row = 0; row < local.numRows(); ++row) {
+    const GO id = matrix.getRowMap()->getGlobalElement(row);
+    for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
+      const bool isDiagonal = matrix.getColMap()->getGlobalElement(local.graph.entries(k)) == id;
+      local.values(k) = local.values(k) * static_cast<double>(1 + id % 3) + (isDiagonal ? 2.5 : 0.0);
+    }
+  }
+  return other;
+}
+
+TEST(CoarseSolver, FactorsAgainWhereValuesHaveChanged) {
+  const auto first = grid(12, 0.3);
+  const auto second = withOtherValues(*first);
+  const auto singular = grid(12, 0.0, true);
+  Komvos::CoarseSolver solver(*first, onPairs(Komvos::RouteChoice::threeStep));
+  const auto solves = [&](const Matrix& matrix) {
+    Vector b(matrix.getRangeMap(), 1), x(matrix.getDomainMap(), 1);
+    b.randomize();
+    solver.apply(b, x);
+    return relativeResidual(matrix, x, b) < 1e-12;
+  };
+  EXPECT_TRUE(solves(*first));
+  solver.factorAgain(*second);
+  EXPECT_TRUE(solves(*second));
+  EXPECT_FALSE(solves(*first));
+  ASSERT_TRUE(solver.hasPlacesOf(*singular));
+  EXPECT_THROW(solver.factorAgain(*singular), Komvos::BadInput);
+  solver.factorAgain(*first);
+  EXPECT_TRUE(solves(*first));
+}
+
+TEST(CoarseSolver, DoesNotFactorAgainWithEntriesInOtherPlaces) {
+  const auto matrix = grid(12, 0.3);
+  Komvos::CoarseSolver solver(*matrix);
+  EXPECT_TRUE(solver.hasPlacesOf(*matrix));
+  const auto narrow = rcp(new Matrix(matrix->getRowMap(), 1));
+  for (std::size_t row = 0; row < Komvos::Impl::localLength(*matrix->getRowMap()); ++row) {
+    const GO id = matrix->getRowMap()->getGlobalElement(static_cast<int>(row));
+    narrow->insertGlobalValues(id, Teuchos::tuple<GO>(id), Teuchos::tuple<double>(1.0));
+  }
+  narrow->fillComplete();
+  EXPECT_FALSE(solver.hasPlacesOf(*narrow));
+  EXPECT_THROW(solver.factorAgain(*narrow), Komvos::BadInput);
+}
+
+TEST(CoarseSolver, SetsUpWithoutAMessageToRanksThatDoNotSolve) {
+  const auto matrix = grid(9, 0.3);
+  const auto options = onPairs(Komvos::RouteChoice::standard);
+  const Komvos::CoarseSolver known(*matrix, options, Komvos::CoarseSolver::Copies::one);  // topology, tags
+  startCounting();
+  const Komvos::CoarseSolver solver(*matrix, options, Komvos::CoarseSolver::Copies::one);
+  const Counts counts = stopCounting();
+  EXPECT_EQ(0, counts.gathers);
+  const int rank = matrix->getComm()->getRank();
+  std::vector<int> neighbours;
+  if (const auto importer = matrix->getCrsGraph()->getImporter(); !importer.is_null()) {
+    const auto to = importer->getDistributor().getProcsTo();
+    neighbours.assign(to.begin(), to.end());
+  }
+  for (const SentMessage& one : counts.sent) {
+    const bool isOfSolversNode = one.peer < 2 || rank < 2;
+    const bool isOfThisNode = one.peer / 2 == rank / 2;
+    const bool isNeighbour = std::find(neighbours.begin(), neighbours.end(), one.peer) != neighbours.end();
+    EXPECT_TRUE(isOfSolversNode || isOfThisNode || isNeighbour)
+        << "rank " << rank << " to " << one.peer << ", " << one.bytes << " bytes";
+  }
+}
+
 TEST(CoarseSolver, SolvesAMatrixOfOneRow) {
   const auto matrix = grid(1, 0.0);
   const Komvos::CoarseSolver solver(*matrix);
@@ -220,11 +329,5 @@ TEST(MueLuPreconditioner, SaysOnEveryRankThatTheCoarsestMatrixOfAFewIsSingular) 
 int main(int argc, char** argv) {
   Tpetra::ScopeGuard scope(&argc, &argv);
   ::testing::InitGoogleTest(&argc, argv);
-  if (Tpetra::getDefaultComm()->getRank() != 0) {
-    delete ::testing::UnitTest::GetInstance()->listeners().Release(
-        ::testing::UnitTest::GetInstance()->listeners().default_result_printer());
-  }
-  int failed = RUN_ALL_TESTS();
-  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  return failed;
+  return KomvosTest::runAllTests();
 }

@@ -438,6 +438,23 @@ TEST(MueLuParameters, HoldWhenAPreconditionerIsReused) {
   EXPECT_THROW(Komvos::reuseMueLuPreconditioner(matrix, *stranger), Komvos::BadInput);
 }
 
+TEST(MueLuParameters, SayWhichRanksSolveTheCoarsestLevel) {
+  const auto matrix = grid(edge, 0.0);
+  Vector b(matrix->getRangeMap(), 1), expected(matrix->getDomainMap(), 1), x(matrix->getDomainMap(), 1);
+  b.randomize();
+  Teuchos::ParameterList parameters = withGivenSpectrum(parametersOf(smoothers()[0], false, Rebalance::none));
+  stock(matrix, parameters)->apply(b, expected);
+  for (const char* const solvers : {"auto", "one", "each node"}) {
+    parameters.set("node-aware: coarse solvers", std::string(solvers));
+    stock(matrix, parameters)->apply(b, x);
+    if (hierarchiesAreReproducible()) {
+      EXPECT_LT(differenceOf(expected, x), 1e-13) << solvers;
+    }
+  }
+  parameters.set("node-aware: coarse solvers", std::string("some"));
+  EXPECT_THROW(stock(matrix, parameters), Komvos::BadInput);
+}
+
 TEST(MueLuParameters, ComeFromXmlToo) {
   const std::string file = "hierarchy_test_" + std::to_string(worldSize()) + ".xml";
   const auto comm = Tpetra::getDefaultComm();
