@@ -3,7 +3,7 @@
 // Some ranks solve, each with a copy of the whole matrix: one, or one on each node, so that nothing has to travel back
 // over the network. Rows are numbered in order of ranks, those of a rank as its map has them. Each rank that has rows
 // says so to the solvers (one message to each; ranks without rows say nothing); from that both sides know three
-// patterns, which are planned together:
+// patterns, of which the first two are planned together:
 //
 //   rows      right-hand sides, from their owners to all solvers
 //   back      the solution, from each solver to the ranks it serves
@@ -70,14 +70,16 @@ class Factors {
   Factors(const Factors&) = delete;
   Factors& operator=(const Factors&) = delete;
 
-  /// \return an error text, or nothing
+  /// \param matrix with its entries in the same places each time \return an error text, or nothing
   std::string factor(Rows matrix) {
     const int rows = matrix.size();
     if (rows == 0) {
       return {};
     }
     scale(matrix);
-    symbolic_ = klu_analyze(rows, matrix.offsets.data(), matrix.columns.data(), &common_);
+    if (symbolic_ == nullptr) {
+      symbolic_ = klu_analyze(rows, matrix.offsets.data(), matrix.columns.data(), &common_);
+    }
     return factorNumerically(matrix);
   }
 
@@ -93,11 +95,7 @@ class Factors {
                       klu_rgrowth(matrix.offsets.data(), matrix.columns.data(), matrix.values.data(), symbolic_,
                                   numeric_, &common_) != 0;
     constexpr double worstGrowth = 1e-8;  // of entries in elimination, inverted
-    if (done && common_.rgrowth > worstGrowth) {
-      const std::string error = judge(matrix);
-      return error;
-    }
-    return factorNumerically(matrix);
+    return done && common_.rgrowth > worstGrowth ? judge(matrix) : factorNumerically(matrix);
   }
 
   /// Solves in place. \param x [rows x numColumns], columns `stride` apart
@@ -121,6 +119,9 @@ class Factors {
     klu_free_numeric(&numeric_, &common_);
     if (symbolic_ != nullptr) {
       numeric_ = klu_factor(matrix.offsets.data(), matrix.columns.data(), matrix.values.data(), symbolic_, &common_);
+    }
+    if (numeric_ == nullptr && common_.status == KLU_OUT_OF_MEMORY) {
+      return nameOf(matrix) + "needs more memory for its factors than there is";
     }
     if (numeric_ == nullptr && common_.status != KLU_SINGULAR) {
       return nameOf(matrix) + "cannot be factored (KLU status " + std::to_string(common_.status) + ")";
@@ -368,7 +369,14 @@ struct CoarseSolver::State {
   State(const crs_matrix_type& matrix, const ExchangeOptions& options, Copies copies) : map(matrix.getRowMap()) {
     const MPI_Comm comm = mpiOf(*map);
     const bool square = matrix.getDomainMap()->isSameAs(*map) && matrix.getRangeMap()->isSameAs(*map);
-    throwOnAllIfAny(comm, square ? "" : "CoarseSolver: row, domain and range map of the coarse matrix differ");
+    const auto entriesOfAll = static_cast<long long>(matrix.getGlobalNumEntries());
+    if (!square) {  // the same on all ranks, as the number of entries is
+      throw BadInput("CoarseSolver: row, domain and range map of the coarse matrix differ");
+    }
+    if (entriesOfAll > std::numeric_limits<int>::max()) {
+      throw BadInput("CoarseSolver: the coarse matrix has " + std::to_string(entriesOfAll) +
+                     " entries, too many for one rank");
+    }
     const auto nodes = Impl::resolveTopology(*Impl::PrivateComm::of(comm), options.topology, options.sockets).nodes;
     const Solvers solvers(*nodes, copies);
     const Layout layout = makeLayout(comm, solvers, matrix);
