@@ -9,6 +9,14 @@ if(Komvos_ENABLE_MULTIGRID)
   list(APPEND Komvos_COMPONENTS multigrid)
 endif()
 
+set(Komvos_DIRECT_SOLVERS "")
+foreach(pair mumps:Mumps superlu_dist:SuperluDist)
+  string(REGEX MATCH "(.*):(.*)" _ "${pair}")
+  if(TARGET Komvos::${CMAKE_MATCH_1})
+    list(APPEND Komvos_DIRECT_SOLVERS ${CMAKE_MATCH_2})
+  endif()
+endforeach()
+
 configure_package_config_file(cmake/KomvosConfig.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfig.cmake"
   INSTALL_DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/KomvosConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
@@ -20,5 +28,6 @@ foreach(component IN LISTS Komvos_COMPONENTS)
 endforeach()
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfigVersion.cmake"
               cmake/FindKomvosTrilinos.cmake cmake/FindKomvosHwloc.cmake cmake/FindKomvosKLU.cmake
+              cmake/FindKomvosMumps.cmake cmake/FindKomvosSuperluDist.cmake
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")

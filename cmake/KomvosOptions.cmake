@@ -4,6 +4,8 @@ option(Komvos_ENABLE_COMM "Build packages/comm, and with it whatever else is ena
 option(Komvos_ENABLE_TRILINOS "Build what needs Trilinos; OFF leaves Komvos::core, which needs MPI and hwloc" ON)
 cmake_dependent_option(Komvos_ENABLE_MULTIGRID "Build packages/multigrid (needs MueLu and SuiteSparse's KLU)" ON
   Komvos_ENABLE_TRILINOS OFF)
+cmake_dependent_option(Komvos_ENABLE_DIRECT_SOLVERS "Use MUMPS and SuperLU_DIST where they are installed" ON
+  Komvos_ENABLE_MULTIGRID OFF)
 cmake_dependent_option(Komvos_ENABLE_PROGRAM
   "Build the program komvos (needs MueLu, Belos, CLI11, nlohmann-json; Zoltan2 if there)" ON Komvos_ENABLE_TRILINOS OFF)
 option(Komvos_ENABLE_TESTS "Build the tests (needs GoogleTest)" ${PROJECT_IS_TOP_LEVEL})

@@ -216,6 +216,33 @@ class Solvers(ProgramTest):
         self.assertEqual(self.solve(2, "--problem", "random", "--n", 400)["solver"], "BICGSTAB")
         self.assertEqual(self.solve(2, "--problem", "laplace3d", "--n", 6)["solver"], "CG")
 
+    def test_direct_solvers_solve_in_one_go(self):
+        body = (MATRICES / "body_heat.mtx", "--rhs", MATRICES / "body_heat_rhs.mtx")
+        grid = (MATRICES / "dcpf_case13659pegase.mtx", "--rhs", MATRICES / "dcpf_case13659pegase_rhs.mtx")  # indefinite
+        random = ("--problem", "random", "--n", 600, "--entries", 12)  # not symmetric
+        for solver in ("mumps", "SuperLU-DIST"):
+            for ranks, problem in ((1, body), (5, body), (4, grid), (3, random)):
+                with self.subTest(solver, ranks=ranks, problem=problem):
+                    report = self.solve(ranks, *problem, "--solver", solver, "--ranks-per-node", 2, "--tolerance", "1e-11")
+                    self.assertEqual(report["solver"], solver.lower())
+                    self.assertLessEqual(report["iterations"], 2)
+                    self.assertGreater(report["factors"]["entries"], report["entries"] / 2)
+                    self.assertEqual([halo["name"] for halo in report["halos"]],
+                                     ["vectors"] if solver == "mumps" and ranks > 1 else [])
+        result = run(2, "solve", *body, "--solver", "mumps", "--ranks-per-node", 1)
+        self.assertEqual(result.code, 0)
+        self.assertRegex(result.out, r"solver         MUMPS [0-9.]+\nfactors        [0-9]+ entries")
+
+    def test_direct_solvers_refuse_what_they_cannot_factor(self):
+        singular = self.folder / "singular.mtx"
+        singular.write_text("%%MatrixMarket matrix coordinate real general\n3 3 7\n"
+                            "1 1 1\n1 2 -1\n2 1 -1\n2 2 2\n2 3 -1\n3 2 -1\n3 3 1\n")
+        for solver in ("mumps", "superlu-dist"):
+            result = run(2, "solve", singular, "--solver", solver)
+            self.check_refusal(result, ("3 rows", "singular"))
+            result = run(2, "solve", "--problem", "laplace3d", "--n", 4, "--solver", solver, "--prec", "jacobi")
+            self.check_refusal(result, ("--prec jacobi", solver))
+
     def test_a_breakdown_is_reported(self):
         name = "dcpf_case13659pegase"
         result = run(2, "solve", MATRICES / f"{name}.mtx", "--rhs", MATRICES / f"{name}_rhs.mtx", "--solver", "cg",

@@ -165,13 +165,28 @@ std::string headOfUsed(const SolveReport& r) {
 
 std::string plural(int count, const char* word) { return std::to_string(count) + " " + word + (count == 1 ? "" : "s"); }
 
-std::string outcomeText(const SolveReport& r) {
+std::string directText(const SolveReport& r) {
+  const DirectReport& direct = *r.direct;
+  std::string text =
+      format("factors        %lld entries, %.1f times those of A; %.2f billion operations; ", direct.factorEntries,
+             static_cast<double>(direct.factorEntries) / static_cast<double>(r.entries), direct.operations / 1e9) +
+      format("%.0f MB on the rank that needs most; %.3f s\n", static_cast<double>(direct.largestMemory) / 1e6,
+             direct.factorSeconds);
+  text += "solves         " + std::to_string(r.iterations) + (r.converged ? ", converged" : ", NOT converged") + "\n";
+  return text + format("residual       %.3e true, tolerance %.1e\n", r.trueResidual, r.tolerance);
+}
+
+std::string belosText(const SolveReport& r) {
   std::string text =
       format("iterations     %d, %s%s\n", r.iterations, r.converged ? "converged" : "NOT converged",
              r.restarts > 0 ? (", restarted " + plural(r.restarts, "time") + " from the true residual").c_str() : "");
   const std::string byBelos =
       r.belosResidual >= 0 ? format("%.3e by Belos", r.belosResidual) : "none by Belos, which gave up";
-  text += format("residual       %.3e true, %s, tolerance %.1e\n", r.trueResidual, byBelos.c_str(), r.tolerance);
+  return text + format("residual       %.3e true, %s, tolerance %.1e\n", r.trueResidual, byBelos.c_str(), r.tolerance);
+}
+
+std::string outcomeText(const SolveReport& r) {
+  std::string text = r.direct ? directText(r) : belosText(r);
   if (r.exactKnown) {
     text += format("error          %.3e against the known solution\n", r.relativeError);
   }
@@ -188,11 +203,12 @@ std::string toText(const SolveReport& r) {
       format(": %lld rows, %lld entries, %s\n", r.rows, r.entries, r.symmetric ? "symmetric" : "not symmetric");
   text += "ranks          " + r.topology + (r.topologyGiven ? ", as given" : ", as MPI says") + "; rows " +
           r.partition + "\n";
-  text += "solver         " + r.solver + ", preconditioner " + r.preconditioner + "\n";
+  text += r.direct ? "solver         " + r.direct->library + "\n"
+                   : "solver         " + r.solver + ", preconditioner " + r.preconditioner + "\n";
   text += outcomeText(r);
   const std::string used = haloTable(r.halos, true);
   if (used.empty()) {
-    return text + "halos          none, no rank needs values of another\n";
+    return text + (r.direct ? "" : "halos          none, no rank needs values of another\n");
   }
   text += headOfUsed(r) + "\n" + used;
   for (const HaloEntry& halo : r.halos) {
@@ -221,8 +237,8 @@ std::string whyNotConverged(const SolveReport& r) {
   if (r.converged) {
     return "";
   }
-  std::string text = format("not converged: the true residual is %.3e after %d iterations, tolerance %.1e",
-                            r.trueResidual, r.iterations, r.tolerance);
+  std::string text = format("not converged: the true residual is %.3e after %d %s, tolerance %.1e", r.trueResidual,
+                            r.iterations, r.direct ? "solves" : "iterations", r.tolerance);
   if (r.belosConverged) {
     text += format("; Belos claims %.3e, its recurrence has drifted", r.belosResidual);
   }

@@ -2,10 +2,12 @@
 /// The result of `komvos solve`, for people and as JSON.
 #pragma once
 
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
+#include "Komvos_DirectSolver.hpp"
 #include "Komvos_HaloReport.hpp"
 
 namespace Komvos::Program {
@@ -44,6 +46,7 @@ struct SolveReport {
   double readSeconds = 0;    ///< reading or generating, partitioning
   double setupSeconds = 0;   ///< halos and preconditioner
   double solveSeconds = 0;
+  std::optional<DirectReport> direct;  ///< of a direct solver; then iterations are solves, and there is no Belos
   std::vector<HaloEntry> halos;
   std::vector<std::string> keptByMueLu;  ///< what exchanges as without Komvos, and why
 };

@@ -94,6 +94,15 @@ std::string toJson(const SolveReport& r) {
                               {"solve_seconds", r.solveSeconds},
                               {"kept_by_muelu", r.keptByMueLu},
                               {"halos", nlohmann::ordered_json::array()}};
+  if (r.direct) {
+    json["belos_residual"] = nullptr;
+    json["belos_converged"] = nullptr;
+    json["factors"] = {{"library", r.direct->library},
+                       {"entries", r.direct->factorEntries},
+                       {"operations", r.direct->operations},
+                       {"seconds", r.direct->factorSeconds},
+                       {"memory_max_bytes", r.direct->largestMemory}};
+  }
   if (r.exactKnown) {
     json["relative_error"] = r.relativeError;
   }

@@ -14,6 +14,7 @@
 #include "problem/partition.hpp"
 #include "problem/preconditioner.hpp"
 #include "solve/belos_solve.hpp"
+#include "solve/direct_solve.hpp"
 #include "solve/report.hpp"
 #include "solve/solve_exchange.hpp"
 #include "support/output_file.hpp"
@@ -22,11 +23,12 @@
 #include "support/run_collectively.hpp"
 
 // How this works. runSolve() first does all that may be refused: it resolves the options of the exchange, checks that
-// the output files can be written, and reads the parameters. Then it loads the problem, makes the node-aware matrix A,
-// the preconditioner from it, with all levels node-aware, and solves; Belos gets its products from A, the true residual
-// comes from the original matrix. addHalos() collects what was exchanged; where MueLu's parameters say that its levels
-// are not node-aware, it plans their halos, for comparison only. Whatever is found goes into one SolveReport, which
-// writeOutputs() prints and writes in the end. All functions are collective.
+// the output files can be written, and reads the parameters. Then it loads the problem. solveIteratively() makes the
+// node-aware matrix A, the preconditioner from it, with all levels node-aware, and solves; Belos gets its products from
+// A, the true residual comes from the original matrix. A direct solver has a file of its own. addHalos() collects what
+// was exchanged; where MueLu's parameters say that its levels are not node-aware, it plans their halos, for comparison
+// only. Whatever is found goes into one SolveReport, which writeOutputs() prints and writes in the end. All functions
+// are collective.
 namespace Komvos::Program {
 
 namespace {
@@ -179,6 +181,24 @@ double relativeError(const MultiVector& x, const MultiVector& exact) {
   return difference.getVector(0)->norm2() / exact.getVector(0)->norm2();
 }
 
+/// By Belos. \note Collective.
+void solveIteratively(const SolveOptions& options, const Problem& problem, const MatrixTraits& traits,
+                      const ExchangeOptions& exchange, Teuchos::ParameterList& parameters, MultiVector& x,
+                      SolveReport& report) {
+  const std::string solver = resolveSolver(options.solver, traits, options.preconditioner != "none");
+  const double start = MPI_Wtime();
+  const RCP<NodeAwareCrsMatrix<>> A = makeNodeAware(problem.matrix, exchange);
+  const Preconditioner preconditioner =
+      makePreconditioner(options.preconditioner, problem, traits, A, parameters.sublist("MueLu"), exchange);
+  report.preconditioner = preconditioner.description;
+  report.setupSeconds = MPI_Wtime() - start;
+  const bool showProgress = x.getMap()->getComm()->getRank() == 0 && !options.quiet && isInteractive();
+  record(solveWithBelos(solver, A, preconditioner.op, *problem.matrix, *problem.rhs, x, parameters.sublist("Belos"),
+                        showProgress),
+         report);
+  addHalos(*A, preconditioner, exchange, report);
+}
+
 }  // namespace
 
 int runSolve(const SolveOptions& options) {
@@ -189,6 +209,7 @@ int runSolve(const SolveOptions& options) {
   const auto parameters = readParameterFile(options.parameterFile, mpiOf(comm));
   Teuchos::ParameterList& belos = parameters->sublist("Belos");
   setBelosParameters(belos, options);
+  const bool direct = isDirectSolver(options.solver);
 
   const double start = MPI_Wtime();
   Problem problem = loadProblem(options, comm);
@@ -196,22 +217,16 @@ int runSolve(const SolveOptions& options) {
   const MatrixTraits traits = examine(*problem.matrix);
   record(problem, traits, report);
   report.partition = options.partition;
-  const std::string solver = resolveSolver(options.solver, traits, options.preconditioner != "none");
-
-  const double loaded = MPI_Wtime();
-  const RCP<NodeAwareCrsMatrix<>> A = makeNodeAware(problem.matrix, exchange);
-  const Preconditioner preconditioner =
-      makePreconditioner(options.preconditioner, problem, traits, A, parameters->sublist("MueLu"), exchange);
-  report.preconditioner = preconditioner.description;
-  report.readSeconds = loaded - start;
-  report.setupSeconds = MPI_Wtime() - loaded;
+  report.readSeconds = MPI_Wtime() - start;
 
   MultiVector x(problem.matrix->getDomainMap(), 1);
-  const bool showProgress = comm->getRank() == 0 && !options.quiet && isInteractive();
-  record(solveWithBelos(solver, A, preconditioner.op, *problem.matrix, *problem.rhs, x, belos, showProgress), report);
+  if (direct) {
+    solveDirectly(options.solver, problem, traits, exchange, belos.get<double>("Convergence Tolerance"), x, report);
+  } else {
+    solveIteratively(options, problem, traits, exchange, *parameters, x, report);
+  }
   report.exactKnown = !problem.exact.is_null();
   report.relativeError = report.exactKnown ? relativeError(x, *problem.exact) : 0;
-  addHalos(*A, preconditioner, exchange, report);
   writeOutputs(options, report, x, exchange.record.get(), comm);
   return report.converged ? ExitCode::converged : ExitCode::notConverged;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "Komvos_Error.hpp"
+#include "solve/direct_solve.hpp"
 
 namespace Komvos::Program {
 
@@ -78,7 +79,9 @@ CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
   addProblemOptions(solve, options);
   solve.add_option("--rhs", options.rhsFile, "right-hand side: Matrix Market array, real or integer, one column");
   addExchangeOptions(solve, options);
-  solve.add_option("--solver", options.solver, "auto (see below), cg, bicgstab, gmres, minres or any other of Belos");
+  solve.add_option("--solver", options.solver,
+                   "auto (see below), cg, bicgstab, gmres, minres or any other of Belos; or direct: "
+                   "mumps, superlu-dist");
   solve.add_option("--prec", options.preconditioner, "preconditioner (default muelu, for random jacobi)")
       ->check(CLI::IsMember({"muelu", "jacobi", "none"}));
   solve.add_option("--partition", options.partition, "which rank owns which rows; graph: by Zoltan2 with Scotch")
@@ -104,6 +107,12 @@ void checkSolveOptions(const CLI::App& command, SolveOptions& options) {
   require(!options.tolerance || (std::isfinite(*options.tolerance) && *options.tolerance > 0 && *options.tolerance < 1),
           "solve: --tolerance must be above 0 and below 1");
   require(!options.maxIterations || *options.maxIterations > 0, "solve: --max-iterations must be at least 1");
+  const bool direct = isDirectSolver(options.solver);
+  require(!direct || options.preconditioner.empty() || options.preconditioner == "none",
+          "solve: --prec " + options.preconditioner + " has no meaning beside --solver " + options.solver);
+  if (options.preconditioner.empty() && direct) {
+    options.preconditioner = "none";
+  }
   if (options.preconditioner.empty()) {
     options.preconditioner = options.problem == "random" ? "jacobi" : "muelu";
   }

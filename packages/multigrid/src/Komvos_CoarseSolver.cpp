@@ -31,12 +31,12 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
-#include "Komvos_Hash.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_SetupTransport.hpp"
+#include "Komvos_WholeNumbers.hpp"
 
 namespace Komvos {
 
@@ -188,6 +188,8 @@ using Map = CoarseSolver::map_type;
 using Matrix = CoarseSolver::crs_matrix_type;
 using MultiVector = CoarseSolver::multivector_type;
 using Import = NodeAwareImport<>;
+using Impl::consecutiveMap;
+using Impl::vectorOf;
 using Teuchos::RCP;
 using Teuchos::rcp;
 
@@ -259,11 +261,6 @@ Layout makeLayout(MPI_Comm comm, const Solvers& solvers, const Matrix& matrix) {
   return layout;
 }
 
-RCP<const Map> mapOf(int local, const RCP<const Teuchos::Comm<int>>& comm) {
-  return rcp(
-      new Map(Teuchos::OrdinalTraits<Tpetra::global_size_t>::invalid(), static_cast<std::size_t>(local), 0, comm));
-}
-
 /// From owners to all solvers: `mine` entries of this rank. \param lengthOf of a rank
 template <class Length>
 Import::PatternTransfer toSolvers(const Layout& layout, const Solvers& solvers, const RCP<const Map>& owned,
@@ -314,48 +311,6 @@ Import::PatternTransfer fromSolvers(const Layout& layout, const Solvers& solvers
   return transfer;
 }
 
-/// A vector with these entries.
-RCP<MultiVector> vectorOf(const RCP<const Map>& map, const std::function<double(int)>& entry) {
-  const auto vector = rcp(new MultiVector(map, 1));
-  const auto view = vector->getLocalViewHost(Tpetra::Access::OverwriteAll);
-  for (std::size_t i = 0; i < view.extent(0); ++i) {
-    view(i, 0) = entry(static_cast<int>(i));
-  }
-  return vector;
-}
-
-/// For each column of the matrix on this rank, its number in the whole matrix.
-std::vector<int> numbersOfColumns(const Matrix& matrix, int firstRow) {
-  const auto importer = matrix.getCrsGraph()->getImporter();
-  const auto numbers = vectorOf(matrix.getDomainMap(), [&](int i) { return static_cast<double>(firstRow + i); });
-  MultiVector imported(matrix.getColMap(), 1);
-  if (importer.is_null()) {
-    Tpetra::deep_copy(imported, *numbers);
-  } else {
-    imported.doImport(*numbers, *importer, Tpetra::INSERT);
-  }
-  const auto view = imported.getLocalViewHost(Tpetra::Access::ReadOnly);
-  std::vector<int> columns(view.extent(0));
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    columns[i] = static_cast<int>(view(i, 0));
-  }
-  return columns;
-}
-
-/// Of the places of this rank's entries.
-std::uint64_t hashOf(const Matrix& matrix) {
-  const auto local = matrix.getLocalMatrixHost().graph;
-  const auto columns = matrix.getColMap();
-  std::uint64_t hash = 0;
-  for (int row = 0; row < static_cast<int>(local.numRows()); ++row) {
-    hash = Impl::mix(hash, local.row_map(row + 1));
-    for (auto k = local.row_map(row); k < local.row_map(row + 1); ++k) {
-      hash = Impl::mix(hash, static_cast<std::uint64_t>(columns->getGlobalElement(local.entries(k))));
-    }
-  }
-  return hash;
-}
-
 }  // namespace
 
 struct CoarseSolver::State {
@@ -368,7 +323,7 @@ struct CoarseSolver::State {
 
   State(const crs_matrix_type& matrix, const ExchangeOptions& options, Copies copies) : map(matrix.getRowMap()) {
     const MPI_Comm comm = mpiOf(*map);
-    const bool square = matrix.getDomainMap()->isSameAs(*map) && matrix.getRangeMap()->isSameAs(*map);
+    const bool square = Impl::isSquareOnOneMap(matrix);
     const auto entriesOfAll = static_cast<long long>(matrix.getGlobalNumEntries());
     if (!square) {  // the same on all ranks, as the number of entries is
       throw BadInput("CoarseSolver: row, domain and range map of the coarse matrix differ");
@@ -388,9 +343,9 @@ struct CoarseSolver::State {
 
   void plan(MPI_Comm comm, const Layout& layout, const Solvers& solvers, const ExchangeOptions& options,
             bool severalNodes) {
-    wholeMap = mapOf(layout.rows, map->getComm());
-    entryMap = mapOf(layout.mine.entries, map->getComm());
-    wholeEntryMap = mapOf(layout.entries, map->getComm());
+    wholeMap = consecutiveMap(layout.rows, map->getComm());
+    entryMap = consecutiveMap(layout.mine.entries, map->getComm());
+    wholeEntryMap = consecutiveMap(layout.entries, map->getComm());
     auto vectors =
         Import::several(comm,
                         {toSolvers(layout, solvers, map, wholeMap, [](const RankRows& one) { return one.count; }),
@@ -438,7 +393,7 @@ struct CoarseSolver::State {
   /// Lengths of rows, and columns.
   void gatherStructure(const crs_matrix_type& matrix, const Layout& layout, std::string& error) {
     const auto local = matrix.getLocalMatrixHost().graph;
-    const std::vector<int> columnNumber = numbersOfColumns(matrix, layout.mine.first);
+    const std::vector<int> columnNumber = Impl::numbersOfColumns(matrix, layout.mine.first);
     const std::vector<double> lengths = gather(
         *rows, [&](int row) { return static_cast<double>(local.row_map(row + 1) - local.row_map(row)); }, error);
     const std::vector<double> columns = gather(
@@ -448,7 +403,7 @@ struct CoarseSolver::State {
       structure.offsets.push_back(structure.offsets.back() + static_cast<int>(length));
     }
     structure.columns.assign(columns.begin(), columns.end());
-    localStructure = hashOf(matrix);
+    localStructure = Impl::hashOfPlaces(matrix);
   }
 
   /// Factors the whole matrix on solvers. \return an error of this rank, or nothing
@@ -488,7 +443,7 @@ std::size_t CoarseSolver::factorEntries() const { return state_->factors.entries
 bool CoarseSolver::hasPlacesOf(const crs_matrix_type& matrix) const {
   const int same = Impl::localRows(matrix) == Impl::localLength(*state_->map) &&
                            Impl::localEntries(matrix) == Impl::localLength(*state_->entryMap) &&
-                           hashOf(matrix) == state_->localStructure
+                           Impl::hashOfPlaces(matrix) == state_->localStructure
                        ? 1
                        : 0;
   int onAll = 0;

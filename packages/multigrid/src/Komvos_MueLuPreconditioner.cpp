@@ -9,13 +9,14 @@
 #include <utility>
 
 #include "Komvos_CoarseSolver.hpp"
+#include "Komvos_DirectSolver.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_LevelOptions.hpp"
 #include "Komvos_MueLuLevels.hpp"
 
 // How this works. Entries of ours are taken out of the parameter list, which MueLu would refuse, and MueLu sets up its
-// hierarchy. Then CoarseSolver takes the place of a cheap smoother on the coarsest level, and makeNodeAware() replaces
-// the rest if the list asks for it.
+// hierarchy. Then CoarseSolver, or DirectSolver, takes the place of a cheap smoother on the coarsest level, and
+// makeNodeAware() replaces the rest if the list asks for it.
 namespace Komvos {
 
 namespace {
@@ -23,17 +24,45 @@ namespace {
 using Impl::MueLuLevels;
 using Teuchos::RCP;
 
-/// CoarseSolver as the smoother of the coarsest level. The solution does not depend on the initial guess.
-class CoarseSolverSmoother : public Impl::LevelSmoother {
+/// A direct solver as the smoother of the coarsest level. The solution does not depend on the initial guess.
+class CoarsestSmoother : public Impl::LevelSmoother {
  public:
-  CoarseSolverSmoother(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options, CoarseSolver::Copies copies)
-      : solver_(matrix, options, copies) {}
-  CoarseSolver& solver() { return solver_; }
+  virtual MPI_Comm comm() const = 0;
+  virtual bool hasPlacesOf(const Tpetra::CrsMatrix<>& matrix) const = 0;
+  virtual void factorAgain(const Tpetra::CrsMatrix<>& matrix) = 0;
+};
+
+template <class Solver>
+class CoarsestSmootherOf : public CoarsestSmoother {
+ public:
+  template <class... Arguments>
+  explicit CoarsestSmootherOf(const Arguments&... arguments) : solver_(arguments...) {}
   void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& rhs, bool) const override { solver_.apply(rhs, x); }
   std::size_t complexity() const override { return solver_.factorEntries(); }
+  MPI_Comm comm() const override {
+    return Tpetra::Details::extractMpiCommFromTeuchos(*solver_.getDomainMap()->getComm());
+  }
+  bool hasPlacesOf(const Tpetra::CrsMatrix<>& matrix) const override { return solver_.hasPlacesOf(matrix); }
+  void factorAgain(const Tpetra::CrsMatrix<>& matrix) override { solver_.factorAgain(matrix); }
 
  private:
-  CoarseSolver solver_;
+  Solver solver_;
+};
+
+/// What solves on the coarsest level.
+struct CoarsestChoice {
+  bool ours = false;                   // else what MueLu takes
+  std::optional<DirectMethod> direct;  // else CoarseSolver
+  CoarseSolver::Copies copies = CoarseSolver::Copies::automatic;
+
+  std::shared_ptr<CoarsestSmoother> make(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options) const {
+    if (!direct) {
+      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>(matrix, options, copies);
+    }
+    DirectOptions directOptions;
+    directOptions.exchange = options;
+    return std::make_shared<CoarsestSmootherOf<DirectSolver>>(matrix, *direct, directOptions);
+  }
 };
 
 bool solvesCoarsestByKlu(const Teuchos::ParameterList& parameters) {
@@ -69,6 +98,24 @@ CoarseSolver::Copies takeCopies(Teuchos::ParameterList& parameters) {
                                : CoarseSolver::Copies::automatic;
 }
 
+/// \throws BadInput
+std::optional<DirectMethod> takeCoarseMethod(Teuchos::ParameterList& parameters) {
+  const std::string name = "node-aware: coarse method";
+  const std::string text = take<std::string>(parameters, name, "a string").value_or("klu");
+  if (text == "klu") {
+    return std::nullopt;
+  }
+  try {
+    const DirectMethod method = parseDirectMethod(text);
+    if (DirectSolver::isAvailable(method)) {
+      return method;
+    }
+  } catch (const BadInput&) {
+    throw BadInput("MueLu parameter \"" + name + "\" is \"" + text + "\", not \"klu\", \"mumps\" or \"superlu-dist\"");
+  }
+  throw BadInput("MueLu parameter \"" + name + "\": Komvos was compiled without " + text);
+}
+
 /// Takes what concerns exchanges out of the list. \return whether the hierarchy becomes node-aware
 bool takeNodeAware(Teuchos::ParameterList& parameters, ExchangeOptions& options) {
   const auto text = [&parameters](const char* name) { return take<std::string>(parameters, name, "a string"); };
@@ -100,32 +147,28 @@ void setUserData(Teuchos::ParameterList& parameters, const RCP<Tpetra::MultiVect
 
 /// Whether the coarsest matrix can be factored again where the one before was. \param before null: there was none on
 /// this rank \note Collective on the communicator of the matrix.
-bool canFactorAgain(CoarseSolver* before, const Tpetra::CrsMatrix<>& matrix) {
+bool canFactorAgain(const CoarsestSmoother* before, const Tpetra::CrsMatrix<>& matrix) {
   const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
-  const auto commOf = [](const CoarseSolver& solver) {
-    return Tpetra::Details::extractMpiCommFromTeuchos(*solver.getDomainMap()->getComm());
-  };
-  int can = before != nullptr && Impl::haveTheSameRanks(comm, commOf(*before)) ? 1 : 0;
+  int can = before != nullptr && Impl::haveTheSameRanks(comm, before->comm()) ? 1 : 0;
   mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &can, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
   return can != 0 && before->hasPlacesOf(matrix);
 }
 
-/// Puts CoarseSolver in the place of the coarsest level's smoothers. After rebalancing, its matrix lives on a part of
-/// the ranks, and the others have none. If it throws on some ranks, all ranks of `comm` throw.
-/// \param solver the one before, if any; replaced if it does not fit
-/// \note Collective on `comm`, the communicator of the finest level.
+/// Puts a direct solver in the place of the coarsest level's smoothers. After rebalancing, its matrix lives on a part
+/// of the ranks, and the others have none. If it throws on some ranks, all ranks of `comm` throw. \param solver the one
+/// before, if any; replaced if it does not fit \note Collective on `comm`, the communicator of the finest level.
 void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptions& options,
-                         CoarseSolver::Copies copies, std::shared_ptr<CoarseSolverSmoother>& solver) {
+                         const CoarsestChoice& choice, std::shared_ptr<CoarsestSmoother>& solver) {
   const int coarsest = levels.count() - 1;
   Impl::LevelOptions onFinest(comm, options);
   std::string error;
   try {
     if (const auto matrix = levels.matrix(coarsest, "A"); !matrix.is_null()) {
-      if (canFactorAgain(solver ? &solver->solver() : nullptr, *matrix)) {
-        solver->solver().factorAgain(*matrix);
+      if (canFactorAgain(solver.get(), *matrix)) {
+        solver->factorAgain(*matrix);
       } else {
         const ExchangeOptions& here = onFinest.on(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()));
-        solver = std::make_shared<CoarseSolverSmoother>(*matrix, here, copies);
+        solver = choice.make(*matrix, here);
       }
       levels.setSmoother(coarsest, "PreSmoother", solver);
       levels.removeSmoother(coarsest, "PostSmoother");
@@ -141,20 +184,19 @@ class MueLuPreconditioner
     : public MueLu::TpetraOperator<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode> {
  public:
   using Hierarchy = Impl::MueLuHierarchy;
-  MueLuPreconditioner(const RCP<Hierarchy>& hierarchy, MPI_Comm comm, ExchangeOptions options, bool ownCoarseSolver,
-                      CoarseSolver::Copies copies, bool becomesNodeAware)
+  MueLuPreconditioner(const RCP<Hierarchy>& hierarchy, MPI_Comm comm, ExchangeOptions options, CoarsestChoice coarsest,
+                      bool becomesNodeAware)
       : TpetraOperator(hierarchy),
         comm_(comm),
         options_(std::move(options)),
-        ownCoarseSolver_(ownCoarseSolver),
-        copies_(copies),
+        coarsest_(coarsest),
         becomesNodeAware_(becomesNodeAware) {}
 
   /// After MueLu has set up the hierarchy, for the first time or again.
   void addCoarseSolver() {
-    if (ownCoarseSolver_) {
+    if (coarsest_.ours) {
       MueLuLevels levels(*GetHierarchy());
-      replaceCoarseSolver(comm_, levels, options_, copies_, solver_);
+      replaceCoarseSolver(comm_, levels, options_, coarsest_, solver_);
     }
   }
   /// \return nothing if it is not asked for
@@ -165,10 +207,9 @@ class MueLuPreconditioner
  private:
   MPI_Comm comm_;  // of the finest level
   ExchangeOptions options_;
-  bool ownCoarseSolver_;
-  CoarseSolver::Copies copies_;
+  CoarsestChoice coarsest_;
   bool becomesNodeAware_;
-  std::shared_ptr<CoarseSolverSmoother> solver_;
+  std::shared_ptr<CoarsestSmoother> solver_;
 };
 
 void visitLevels(const MueLuLevels& levels, const LevelOperatorVisitor& visit) {
@@ -192,19 +233,24 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
   Teuchos::ParameterList parameters(given);
   ExchangeOptions exchange = options;
   const bool becomesNodeAware = takeNodeAware(parameters, exchange);
-  const CoarseSolver::Copies copies = takeCopies(parameters);
+  CoarsestChoice coarsest;
+  coarsest.copies = takeCopies(parameters);
+  coarsest.direct = takeCoarseMethod(parameters);
   if (!parameters.isParameter("verbosity")) {
     parameters.set("verbosity", "none");
   }
-  const bool ownCoarseSolver = solvesCoarsestByKlu(parameters);
-  if (ownCoarseSolver) {
+  coarsest.ours = solvesCoarsestByKlu(parameters);
+  if (coarsest.direct && !coarsest.ours) {
+    throw BadInput("MueLu parameters \"node-aware: coarse method\" and \"coarse: type\" contradict each other");
+  }
+  if (coarsest.ours) {
     parameters.set("coarse: type", "RELAXATION");  // cheap to set up; replaced below
   }
   setUserData(parameters, nullspace, coordinates);
   const auto ordinary = MueLu::CreateTpetraPreconditioner(RCP<Tpetra::Operator<>>(matrix), parameters);
   const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm());
-  const auto preconditioner = Teuchos::rcp(
-      new MueLuPreconditioner(ordinary->GetHierarchy(), comm, exchange, ownCoarseSolver, copies, becomesNodeAware));
+  const auto preconditioner =
+      Teuchos::rcp(new MueLuPreconditioner(ordinary->GetHierarchy(), comm, exchange, coarsest, becomesNodeAware));
   preconditioner->addCoarseSolver();
   if (visit) {
     visitLevels(MueLuLevels(*preconditioner->GetHierarchy()), visit);

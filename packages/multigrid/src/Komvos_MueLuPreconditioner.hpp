@@ -26,6 +26,9 @@ using LevelOperatorVisitor = std::function<void(int level, const std::string& na
 /// - "use node-aware": true lets all exchanges of a cycle be node-aware, by makeNodeAware(). Default: false.
 /// - "node-aware: route", "node-aware: pairing", "node-aware: on node", "node-aware: tuning": as the fields of
 ///   ExchangeOptions, which they take precedence over, as text.
+/// - "node-aware: coarse method": "klu" (default), or "mumps" or "superlu-dist": DirectSolver on all ranks of the
+///   coarsest level, for one that is large.
+/// - "node-aware: coarse solvers": with "klu", which ranks solve: "one", "each node" or "auto" (CoarseSolver::Copies).
 ///
 /// \param nullspace   near null space, one column a mode (rigid body modes for elasticity); may be null
 /// \param coordinates of the nodes, for repartitioning; may be null

@@ -1,4 +1,5 @@
 // The coarse solver solves, says when it cannot, and makes MueLu's V-cycle right in parallel.
+#include <SuiteSparse_config.h>
 #include <gtest/gtest.h>
 #include <mpi.h>
 
@@ -7,6 +8,7 @@
 #include <Tpetra_Distributor.hpp>
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <string>
@@ -25,6 +27,14 @@
 namespace {
 
 using namespace KomvosTest;
+
+Komvos::ExchangeOptions onPairs(Komvos::RouteChoice route) {
+  Komvos::ExchangeOptions options;
+  const int size = Tpetra::getDefaultComm()->getSize();
+  options.topology = std::make_shared<const Komvos::NodeTopology>(Komvos::NodeTopology::uniform(size, 2));
+  options.route = route;
+  return options;
+}
 
 TEST(CoarseSolver, SolvesANonSymmetricSystemForSeveralRightHandSides) {
   const auto matrix = grid(30, 0.3);
@@ -63,20 +73,6 @@ TEST(CoarseSolver, SaysOnEveryRankThatAMatrixIsSingular) {
   } catch (const Komvos::BadInput& error) {
     EXPECT_NE(std::string(error.what()).find("144 rows is singular"), std::string::npos) << error.what();
   }
-}
-
-/// Its entries with row and column scaled by powers of 10 between 1 and 1e-12.
-RCP<Matrix> inOtherUnits(const Matrix& matrix) {
-  const auto scaled = rcp(new Matrix(matrix, Teuchos::Copy));
-  const auto scale = [](GO id) { return std::pow(10.0, -3.0 * static_cast<double>(id * 7 % 5)); };
-  const auto local = scaled->getLocalMatrixHost();
-  for (int row = 0; row < local.numRows(); ++row) {
-    for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
-      local.values(k) *= scale(matrix.getRowMap()->getGlobalElement(row)) *
-                         scale(matrix.getColMap()->getGlobalElement(local.graph.entries(k)));
-    }
-  }
-  return scaled;
 }
 
 TEST(CoarseSolver, KnowsSingularMatricesFromRegularOnesInAnyUnits) {
@@ -130,6 +126,45 @@ TEST(CoarseSolver, NobodyWaitsForARankThatHasNoMemory) {
   }
 }
 
+// KLU allocates by SuiteSparse's functions. These refuse a megabyte and more.
+void* allocateLittle(std::size_t size) { return size < (1U << 20U) ? std::malloc(size) : nullptr; }
+void* reallocateLittle(void* memory, std::size_t size) {
+  return size < (1U << 20U) ? std::realloc(memory, size) : nullptr;
+}
+
+void setAllocation(void* (*allocate)(std::size_t), void* (*reallocate)(void*, std::size_t)) {
+#if SUITESPARSE_MAIN_VERSION >= 6
+  SuiteSparse_config_malloc_func_set(allocate);
+  SuiteSparse_config_realloc_func_set(reallocate);
+#else
+  SuiteSparse_config.malloc_func = allocate;
+  SuiteSparse_config.realloc_func = reallocate;
+#endif
+}
+
+TEST(CoarseSolver, SaysOnEveryRankThatOneHasNoMemoryForItsFactors) {
+  const auto matrix = grid(120, 0.3);
+  const auto options = onPairs(Komvos::RouteChoice::threeStep);
+  const auto comm = matrix->getComm();
+  const int last = 2 * ((comm->getSize() - 1) / 2);  // the rank that solves on the last node
+  for (const int guilty : {0, last}) {
+    if (comm->getRank() == guilty) {
+      setAllocation(allocateLittle, reallocateLittle);
+    }
+    try {
+      const Komvos::CoarseSolver solver(*matrix, options);
+      ADD_FAILURE() << "factored without memory on rank " << guilty;
+    } catch (const Komvos::BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find("14400 rows needs more memory"), std::string::npos) << error.what();
+    }
+    setAllocation(std::malloc, std::realloc);
+  }
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1);
+  b.randomize();
+  Komvos::CoarseSolver(*matrix, options).apply(b, x);
+  EXPECT_LT(relativeResidual(*matrix, x, b), 1e-12);
+}
+
 TEST(CoarseSolver, AVectorThatDoesNotFitOnOneRankIsAnErrorOnAllAndNobodyWaits) {
   const auto matrix = grid(12, 0.3);
   const Komvos::CoarseSolver solver(*matrix);
@@ -144,14 +179,6 @@ TEST(CoarseSolver, AVectorThatDoesNotFitOnOneRankIsAnErrorOnAllAndNobodyWaits) {
     solver.apply(b, x);
     EXPECT_LT(relativeResidual(*matrix, x, b), 1e-12);
   }
-}
-
-Komvos::ExchangeOptions onPairs(Komvos::RouteChoice route) {
-  Komvos::ExchangeOptions options;
-  const int size = Tpetra::getDefaultComm()->getSize();
-  options.topology = std::make_shared<const Komvos::NodeTopology>(Komvos::NodeTopology::uniform(size, 2));
-  options.route = route;
-  return options;
 }
 
 TEST(CoarseSolver, SolvesTheSameOnOneRankAndOnOneOfEachNode) {
@@ -176,20 +203,6 @@ TEST(CoarseSolver, SolvesTheSameOnOneRankAndOnOneOfEachNode) {
       EXPECT_EQ(0.0, std::max(largest[0], largest[1])) << "the same bits";
     }
   }
-}
-
-/// The same places, other values: times a factor and a shift of the diagonal that differ from row to row.
-RCP<Matrix> withOtherValues(const Matrix& matrix) {
-  const auto other = rcp(new Matrix(matrix, Teuchos::Copy));
-  const auto local = other->getLocalMatrixHost();
-  for (int row = 0; row < local.numRows(); ++row) {
-    const GO id = matrix.getRowMap()->getGlobalElement(row);
-    for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
-      const bool isDiagonal = matrix.getColMap()->getGlobalElement(local.graph.entries(k)) == id;
-      local.values(k) = local.values(k) * static_cast<double>(1 + id % 3) + (isDiagonal ? 2.5 : 0.0);
-    }
-  }
-  return other;
 }
 
 TEST(CoarseSolver, FactorsAgainWhereValuesHaveChanged) {

@@ -71,6 +71,34 @@ inline RCP<Matrix> grid(GO n, double wind, bool neumann = false) {
   return matrix;
 }
 
+/// Its entries with row and column scaled by powers of 10 between 1 and 1e-12.
+inline RCP<Matrix> inOtherUnits(const Matrix& matrix) {
+  const auto scaled = rcp(new Matrix(matrix, Teuchos::Copy));
+  const auto scale = [](GO id) { return std::pow(10.0, -3.0 * static_cast<double>(id * 7 % 5)); };
+  const auto local = scaled->getLocalMatrixHost();
+  for (int row = 0; row < local.numRows(); ++row) {
+    for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
+      local.values(k) *= scale(matrix.getRowMap()->getGlobalElement(row)) *
+                         scale(matrix.getColMap()->getGlobalElement(local.graph.entries(k)));
+    }
+  }
+  return scaled;
+}
+
+/// The same places, other values: times a factor and a shift of the diagonal that differ from row to row.
+inline RCP<Matrix> withOtherValues(const Matrix& matrix) {
+  const auto other = rcp(new Matrix(matrix, Teuchos::Copy));
+  const auto local = other->getLocalMatrixHost();
+  for (int row = 0; row < local.numRows(); ++row) {
+    const GO id = matrix.getRowMap()->getGlobalElement(row);
+    for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
+      const bool isDiagonal = matrix.getColMap()->getGlobalElement(local.graph.entries(k)) == id;
+      local.values(k) = local.values(k) * static_cast<double>(1 + id % 3) + (isDiagonal ? 2.5 : 0.0);
+    }
+  }
+  return other;
+}
+
 /// Points of the n x n grid, for repartitioning.
 inline RCP<Vector> gridPoints(const RCP<const Map>& map, GO n) {
   const auto points = rcp(new Vector(map, 2));

@@ -1,0 +1,398 @@
+// How a distributed factorization is used.
+//
+// Rows are numbered from rank to rank, those of a rank as its map has them, which is what libraries want. A library is
+// behind a DirectEngine: it gets the rows of each rank and says which rows of vectors it wants where. Where these are
+// not the rank's own, a node-aware exchange carries right-hand sides there, and its reverse carries solutions back:
+// each row goes to one rank, so nothing is summed.
+//
+// Libraries hang if a rank stays away. So all ranks agree that all is well before each call, which one reduction costs,
+// little beside a triangular solve.
+#include "Komvos_DirectSolver.hpp"
+
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <Tpetra_Import.hpp>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "Komvos_DirectEngine.hpp"
+#include "Komvos_Error.hpp"
+#include "Komvos_NodeAwareImport.hpp"
+#include "Komvos_WholeNumbers.hpp"
+
+namespace Komvos {
+
+namespace {
+
+using Impl::DirectEngine;
+using Impl::DistributedRows;
+using Teuchos::RCP;
+using Teuchos::rcp;
+using Matrix = DirectSolver::crs_matrix_type;
+using MultiVector = DirectSolver::multivector_type;
+using Import = NodeAwareImport<>;
+
+constexpr bool hasMumps =
+#ifdef KOMVOS_HAVE_MUMPS
+    true;
+#else
+    false;
+#endif
+constexpr bool hasSuperluDist =
+#ifdef KOMVOS_HAVE_SUPERLU_DIST
+    true;
+#else
+    false;
+#endif
+
+std::unique_ptr<DirectEngine> makeEngine(MPI_Comm comm, DirectMethod method, const DirectOptions& options) {
+#ifdef KOMVOS_HAVE_MUMPS
+  if (method == DirectMethod::mumps) {
+    return Impl::makeMumps(comm, options);
+  }
+#endif
+#ifdef KOMVOS_HAVE_SUPERLU_DIST
+  if (method == DirectMethod::superluDist) {
+    return Impl::makeSuperluDist(comm, options);
+  }
+#endif
+  static_cast<void>(comm);
+  static_cast<void>(options);
+  throw BadInput("DirectSolver: Komvos was compiled without " + toString(method));
+}
+
+/// What can be refused before a library is asked. \note Collective.
+void requireUsable(const Matrix& matrix, DirectMethod method, const DirectOptions& options) {
+  if (!DirectSolver::isAvailable(method)) {
+    throw BadInput("DirectSolver: Komvos was compiled without " + toString(method));
+  }
+  if (!Impl::isSquareOnOneMap(matrix)) {
+    throw BadInput("DirectSolver: row, domain and range map of the matrix differ");
+  }
+  const auto rows = static_cast<long long>(matrix.getGlobalNumRows());
+  if (rows == 0 || rows > std::numeric_limits<int>::max()) {
+    throw BadInput("DirectSolver: the matrix has " + std::to_string(rows) + " rows, not 1 to 2147483647");
+  }
+  if (options.lookAhead < 1 || options.memoryLimit < 0) {
+    throw BadInput("DirectSolver: lookAhead is " + std::to_string(options.lookAhead) + ", memoryLimit " +
+                   std::to_string(options.memoryLimit) + "; at least 1 and 0");
+  }
+}
+
+/// SuperLU_DIST ends the program where it meets one. \note Collective.
+void requireFullRowsAndColumns(const Matrix& matrix, MPI_Comm comm) {
+  const auto local = matrix.getLocalMatrixHost().graph;
+  std::string empty;
+  for (int row = 0; row < static_cast<int>(local.numRows()) && empty.empty(); ++row) {
+    if (local.row_map(row) == local.row_map(row + 1)) {
+      empty = "row " + std::to_string(matrix.getRowMap()->getGlobalElement(row));
+    }
+  }
+  MultiVector used(matrix.getColMap(), 1);  // every column of a fill-complete matrix that is named has an entry
+  MultiVector entries(matrix.getDomainMap(), 1);
+  used.putScalar(1);
+  if (const auto importer = matrix.getCrsGraph()->getImporter(); !importer.is_null()) {
+    entries.doExport(used, *importer, Tpetra::ADD_ASSIGN);
+  } else {
+    Tpetra::deep_copy(entries, used);
+  }
+  const auto view = entries.getLocalViewHost(Tpetra::Access::ReadOnly);
+  for (std::size_t i = 0; i < view.extent(0) && empty.empty(); ++i) {
+    if (view(i, 0) == 0) {
+      empty = "column " + std::to_string(matrix.getDomainMap()->getGlobalElement(static_cast<int>(i)));
+    }
+  }
+  throwOnAllIfAny(comm, empty.empty() ? ""
+                                      : "DirectSolver: the matrix of " + std::to_string(matrix.getGlobalNumRows()) +
+                                            " rows is singular, its " + empty + " is empty");
+}
+
+std::vector<double> valuesOf(const Matrix& matrix) {
+  const auto values = matrix.getLocalMatrixHost().values;
+  return {values.data(), values.data() + values.extent(0)};
+}
+
+/// \note Collective.
+DistributedRows rowsOf(const Matrix& matrix, MPI_Comm comm) {
+  DistributedRows rows;
+  const auto local = matrix.getLocalMatrixHost().graph;
+  const int count = static_cast<int>(local.numRows());
+  mpiCheck(MPI_Exscan(&count, &rows.first, 1, MPI_INT, MPI_SUM, comm), "MPI_Exscan");
+  rows.whole = static_cast<int>(matrix.getGlobalNumRows());
+  const std::vector<int> numbers = Impl::numbersOfColumns(matrix, rows.first);
+  rows.offsets.assign(1, 0);
+  for (int row = 0; row < count; ++row) {
+    for (auto k = local.row_map(row); k < local.row_map(row + 1); ++k) {
+      rows.columns.push_back(numbers[local.entries(k)]);
+    }
+    rows.offsets.push_back(static_cast<int>(rows.columns.size()));
+  }
+  rows.values = valuesOf(matrix);
+  return rows;
+}
+
+/// From the rows of the ranks to those that the engine wants. \note Collective.
+std::unique_ptr<Import> makeRedistribution(const RCP<const Impl::LevelMap>& owned, const std::vector<int>& wanted,
+                                           const ExchangeOptions& options) {
+  const std::vector<DefaultGlobalOrdinal> ids(wanted.begin(), wanted.end());
+  const auto there = rcp(new Impl::LevelMap(owned->getGlobalNumElements(),
+                                            Teuchos::ArrayView<const DefaultGlobalOrdinal>(ids.data(), ids.size()), 0,
+                                            owned->getComm()));
+  return std::make_unique<Import>(Tpetra::Import<>(owned, there), options);
+}
+
+/// Not 0, and with nothing in common with the matrix; the mean is not 0 either.
+double probeEntry(int row) {
+  const double fraction = std::fmod(0.6180339887498949 * (row + 1.0), 1.0);
+  return fraction < 0.5 ? -0.5 - fraction : 0.5 + fraction;
+}
+
+/// Rows and columns of a matrix scaled to a largest entry of 1, first rows, then columns: so that its condition does
+/// not depend on units.
+struct Scaling {
+  RCP<MultiVector> rows, columns;  // largest entries: of rows, then of columns
+  double norm = 0;                 // largest sum of a row, scaled
+
+  /// \note Collective.
+  Scaling(const Matrix& matrix, MPI_Comm comm)
+      : rows(rcp(new MultiVector(matrix.getRangeMap(), 1))), columns(rcp(new MultiVector(matrix.getDomainMap(), 1))) {
+    const auto local = matrix.getLocalMatrixHost();
+    const auto importer = matrix.getCrsGraph()->getImporter();
+    MultiVector here(matrix.getColMap(), 1);
+    const int count = static_cast<int>(local.numRows());
+    {
+      const auto ofRow = rows->getLocalViewHost(Tpetra::Access::ReadWrite);
+      const auto ofColumn = here.getLocalViewHost(Tpetra::Access::ReadWrite);
+      for (int row = 0; row < count; ++row) {
+        for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
+          ofRow(row, 0) = std::max(ofRow(row, 0), std::abs(local.values(k)));
+        }
+        for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
+          double& largest = ofColumn(local.graph.entries(k), 0);
+          largest = std::max(largest, std::abs(local.values(k)) / ofRow(row, 0));
+        }
+      }
+    }
+    if (importer.is_null()) {
+      Tpetra::deep_copy(*columns, here);
+    } else {
+      columns->doExport(here, *importer, Tpetra::ABSMAX);
+      here.doImport(*columns, *importer, Tpetra::INSERT);
+    }
+    const auto ofRow = rows->getLocalViewHost(Tpetra::Access::ReadOnly);
+    const auto ofColumn = here.getLocalViewHost(Tpetra::Access::ReadOnly);
+    for (int row = 0; row < count; ++row) {
+      double sum = 0;
+      for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
+        sum += std::abs(local.values(k)) / (ofRow(row, 0) * ofColumn(local.graph.entries(k), 0));
+      }
+      norm = std::max(norm, sum);
+    }
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &norm, 1, MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
+  }
+};
+
+double normOf(const MultiVector& vector) { return vector.getVector(0)->norm2(); }
+
+}  // namespace
+
+std::string toString(DirectMethod method) { return method == DirectMethod::mumps ? "mumps" : "superlu-dist"; }
+
+DirectMethod parseDirectMethod(const std::string& text) {
+  for (const DirectMethod method : {DirectMethod::mumps, DirectMethod::superluDist}) {
+    if (text == toString(method)) {
+      return method;
+    }
+  }
+  throw BadInput("direct method '" + text + "' is not known; there are mumps and superlu-dist");
+}
+
+struct DirectSolver::State {
+  RCP<const map_type> map;
+  RCP<const map_type> numbered;  // the same rows, numbered from rank to rank
+  MPI_Comm comm;
+  int firstRow = 0;
+  std::size_t entries = 0;
+  std::uint64_t places = 0;  // of this rank's entries
+  ExchangeOptions exchange;
+  std::unique_ptr<DirectEngine> engine;
+  std::vector<int> rows;           // that the engine wanted last
+  std::unique_ptr<Import> import;  // to these; null if they are the rank's own
+  DirectReport report;
+  RCP<multivector_type> there, solution;  // where the engine wants them; on the rank's own rows
+
+  State(const crs_matrix_type& matrix, DirectMethod method, const DirectOptions& options)
+      : map(matrix.getRowMap()),
+        comm(Tpetra::Details::extractMpiCommFromTeuchos(*map->getComm())),
+        exchange(options.exchange) {
+    requireUsable(matrix, method, options);
+    requireFullRowsAndColumns(matrix, comm);
+    numbered = Impl::consecutiveMap(static_cast<int>(Impl::localRows(matrix)), map->getComm());
+    engine = makeEngine(comm, method, options);
+    DistributedRows given = rowsOf(matrix, comm);
+    firstRow = given.first;
+    entries = given.values.size();
+    places = Impl::hashOfPlaces(matrix);
+    afterFactoring(matrix, [&] { return engine->factor(std::move(given)); });
+  }
+
+  template <class Factor>
+  void afterFactoring(const crs_matrix_type& matrix, const Factor& factor) {
+    const double start = MPI_Wtime();
+    throwOnAllIfAny(comm, factor());
+    double seconds = MPI_Wtime() - start;
+    report = engine->count();
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
+    report.factorSeconds = seconds;
+    redistribute();
+    requireUsefulFactors(matrix);
+  }
+
+  /// The engine may want other rows than before. \note Collective.
+  void redistribute() {
+    if (engine->rows() == nullptr) {
+      return;
+    }
+    int changed = import == nullptr || rows != *engine->rows() ? 1 : 0;
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &changed, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
+    if (changed != 0) {
+      rows = *engine->rows();
+      import = makeRedistribution(numbered, rows, exchange);
+      there = Teuchos::null;
+    }
+  }
+
+  /// Vectors for so many columns; they are kept.
+  void makeRoomFor(std::size_t columns) {
+    if (solution.is_null() || solution->getNumVectors() != columns) {
+      solution = rcp(new multivector_type(map, columns));
+      there = Teuchos::null;
+    }
+    if (import && there.is_null()) {
+      there = rcp(new multivector_type(import->getOverlappingMap(), columns));
+    }
+  }
+
+  std::string solveIn(multivector_type& vectors) const {
+    const auto view = vectors.getLocalViewHost(Tpetra::Access::ReadWrite);
+    return engine->solve(view.data(), static_cast<int>(view.stride(1)), static_cast<int>(view.extent(1)));
+  }
+
+  /// Right-hand sides become `solution`. \note Collective.
+  void solve(const multivector_type& X) {
+    std::string error;
+    try {
+      if (X.getLocalLength() != Impl::localLength(*map)) {
+        throw PlanMismatch("DirectSolver: the right-hand side has " + std::to_string(X.getLocalLength()) +
+                           " rows on rank " + std::to_string(map->getComm()->getRank()) + ", the matrix " +
+                           std::to_string(Impl::localLength(*map)));
+      }
+      makeRoomFor(X.getNumVectors());
+    } catch (const std::exception& thrown) {
+      error = thrown.what();
+    }
+    throwOnAllIfAny(comm, error);
+    if (import) {
+      import->doImport(X, *there, Tpetra::INSERT);
+      throwOnAllIfAny(comm, solveIn(*there));
+      import->doExport(*there, *solution, Tpetra::INSERT);
+    } else {
+      Tpetra::deep_copy(*solution, X);
+      throwOnAllIfAny(comm, solveIn(*solution));
+    }
+  }
+
+  /// Solves twice and looks at what comes out. Solutions that do not solve show that the library is broken. Their
+  /// growth is a lower bound of the condition number; the second solve starts from the first solution, which is most of
+  /// what the inverse makes large. As in CoarseSolver, no digit but perhaps one is right where the inverse of that
+  /// number is at most 10 eps. \note Collective.
+  void requireUsefulFactors(const crs_matrix_type& matrix) {
+    const Scaling scaling(matrix, comm);
+    auto probe = Impl::vectorOf(matrix.getRangeMap(), [&](int i) { return probeEntry(firstRow + i); });
+    multivector_type right(matrix.getRangeMap(), 1), residual(matrix.getRangeMap(), 1);
+    double growth = 0;
+    for (int round = 0; round < 2; ++round) {
+      right.elementWiseMultiply(1, *scaling.rows->getVector(0), *probe, 0);
+      const double before = normOf(*probe);
+      solve(right);
+      requireSolution(matrix, right, residual);
+      probe->elementWiseMultiply(1, *scaling.columns->getVector(0), *solution, 0);
+      growth = std::max(growth, normOf(*probe) / before);
+      probe->scale(1 / normOf(*probe));
+    }
+    const double inverseCondition = 1 / (scaling.norm * growth);
+    if (!(inverseCondition > 10 * std::numeric_limits<double>::epsilon())) {
+      std::ostringstream text;
+      text << report.library << ": the matrix of " << matrix.getGlobalNumRows()
+           << " rows is singular to working precision (1 / condition number " << inverseCondition << " or less)";
+      throw BadInput(text.str());
+    }
+  }
+
+  /// A solution of `right`, whatever the condition of the matrix. \note Collective.
+  void requireSolution(const crs_matrix_type& matrix, const multivector_type& right, multivector_type& residual) const {
+    matrix.apply(*solution, residual);
+    const double size = normOf(residual) + normOf(right);
+    residual.update(1, right, -1);
+    const double error = normOf(residual) / (size + normOf(*solution) * matrix.getFrobeniusNorm());
+    constexpr double worst = 1e-6;
+    if (!(error < worst)) {  // also if it is not a number
+      std::ostringstream text;
+      text << report.library << " does not solve with the matrix of " << matrix.getGlobalNumRows()
+           << " rows: it is singular, or the library is broken (backward error " << error << ")";
+      throw BadInput(text.str());
+    }
+  }
+};
+
+bool DirectSolver::isAvailable(DirectMethod method) {
+  return method == DirectMethod::mumps ? hasMumps : hasSuperluDist;
+}
+
+DirectSolver::DirectSolver(const crs_matrix_type& matrix, DirectMethod method, const DirectOptions& options)
+    : state_(std::make_unique<State>(matrix, method, options)) {}
+DirectSolver::~DirectSolver() = default;
+
+Teuchos::RCP<const DirectSolver::map_type> DirectSolver::getDomainMap() const { return state_->map; }
+Teuchos::RCP<const DirectSolver::map_type> DirectSolver::getRangeMap() const { return state_->map; }
+const DirectReport& DirectSolver::report() const { return state_->report; }
+std::size_t DirectSolver::factorEntries() const {
+  return static_cast<std::size_t>(state_->report.factorEntries / state_->map->getComm()->getSize());
+}
+const HaloReport* DirectSolver::redistribution() const {
+  if (!state_->import) {
+    return nullptr;
+  }
+  const HaloReport& report = state_->import->report();
+  return report.standard.total.interNodeMessages + report.standard.total.onNodeMessages > 0 ? &report : nullptr;
+}
+
+bool DirectSolver::hasPlacesOf(const crs_matrix_type& matrix) const {
+  int same = Impl::localRows(matrix) == Impl::localLength(*state_->map) &&
+                     Impl::localEntries(matrix) == state_->entries && Impl::hashOfPlaces(matrix) == state_->places
+                 ? 1
+                 : 0;
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, state_->comm), "MPI_Allreduce");
+  return same != 0;
+}
+
+void DirectSolver::factorAgain(const crs_matrix_type& matrix) {
+  if (!hasPlacesOf(matrix)) {
+    throw BadInput("DirectSolver::factorAgain: the matrix has entries in other places than before");
+  }
+  state_->afterFactoring(matrix, [&] { return state_->engine->factorAgain(valuesOf(matrix)); });
+}
+
+void DirectSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode, DefaultScalar alpha,
+                         DefaultScalar beta) const {
+  if (mode != Teuchos::NO_TRANS) {
+    throw BadInput("DirectSolver::apply: only NO_TRANS");
+  }
+  state_->solve(X);
+  Y.update(alpha, *state_->solution, beta);
+}
+
+}  // namespace Komvos

@@ -1,0 +1,47 @@
+/// \file Komvos_DirectEngine.hpp
+/// What MUMPS and SuperLU_DIST have in common.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Komvos_DirectSolver.hpp"
+
+namespace Komvos::Impl {
+
+/// The rows of this rank; rows and columns are numbered from 0, from rank to rank.
+struct DistributedRows {
+  int whole = 0;  ///< rows of the matrix
+  int first = 0;  ///< number of the first row here
+  std::vector<int> offsets;
+  std::vector<int> columns;
+  std::vector<double> values;
+  int count() const { return static_cast<int>(offsets.size()) - 1; }
+};
+
+/// A matrix factored by a library. All functions but rows() and name() are collective; errors are texts, on all ranks
+/// or on those that know.
+class DirectEngine {
+ public:
+  virtual ~DirectEngine() = default;
+  virtual std::string name() const = 0;
+  /// \return an error text, or nothing
+  virtual std::string factor(DistributedRows rows) = 0;
+  /// The same with other values in the same places.
+  virtual std::string factorAgain(const std::vector<double>& values) = 0;
+  /// Of the last factorization; seconds are not set.
+  virtual DirectReport count() const = 0;
+  /// Numbers of the rows whose right-hand sides and solutions this rank has; empty pointer: its rows of the matrix.
+  virtual const std::vector<int>* rows() const = 0;
+  /// Right-hand sides in, solutions out. \param x [rows x columns], columns `stride` apart
+  virtual std::string solve(double* x, int stride, int columns) = 0;
+};
+
+/// Null where Komvos is compiled without it. \note Collective.
+std::unique_ptr<DirectEngine> makeMumps(MPI_Comm comm, const DirectOptions& options);
+std::unique_ptr<DirectEngine> makeSuperluDist(MPI_Comm comm, const DirectOptions& options);
+
+}  // namespace Komvos::Impl

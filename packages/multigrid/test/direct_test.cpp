@@ -1,0 +1,235 @@
+// MUMPS and SuperLU_DIST solve what Tpetra has distributed, and say when they cannot.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <Teuchos_DefaultSerialComm.hpp>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "Komvos_DirectSolver.hpp"
+#include "Komvos_Error.hpp"
+#include "Komvos_MueLuPreconditioner.hpp"
+#include "Komvos_NodeTopology.hpp"
+#include "support/grid_support.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Komvos::DirectMethod;
+using Komvos::DirectOptions;
+using Komvos::DirectSolver;
+
+class Direct : public ::testing::TestWithParam<DirectMethod> {
+ protected:
+  void SetUp() override {
+    if (!DirectSolver::isAvailable(GetParam())) {
+      GTEST_SKIP() << "compiled without " << Komvos::toString(GetParam());
+    }
+  }
+};
+
+double residualOf(const DirectSolver& solver, const Matrix& matrix, std::size_t columns) {
+  Vector b(matrix.getRangeMap(), columns);
+  Vector x(matrix.getDomainMap(), columns);
+  b.randomize();
+  x.putScalar(std::nan(""));
+  solver.apply(b, x);
+  return relativeResidual(matrix, x, b);
+}
+
+DirectOptions onPairs(const Komvos::RouteChoice& route) {
+  DirectOptions options;
+  const int size = Tpetra::getDefaultComm()->getSize();
+  options.exchange.topology = std::make_shared<const Komvos::NodeTopology>(Komvos::NodeTopology::uniform(size, 2));
+  options.exchange.route = route;
+  return options;
+}
+
+TEST_P(Direct, SolvesANonSymmetricSystemForSeveralRightHandSides) {
+  const auto matrix = grid(40, 0.3);
+  const DirectSolver solver(*matrix, GetParam());
+  for (const std::size_t columns : {1, 3, 1}) {
+    EXPECT_LT(residualOf(solver, *matrix, columns), 1e-12);
+  }
+}
+
+TEST_P(Direct, SolvesWithHalfOfASymmetricMatrix) {
+  const auto matrix = grid(40, 0.0);
+  DirectOptions options;
+  options.symmetric = true;
+  const DirectSolver half(*matrix, GetParam(), options);
+  EXPECT_LT(residualOf(half, *matrix, 2), 1e-12);
+  const DirectSolver whole(*matrix, GetParam());
+  if (GetParam() == DirectMethod::mumps) {
+    EXPECT_LT(half.report().factorEntries, 0.7 * whole.report().factorEntries);
+  }
+  EXPECT_GT(half.report().factorEntries, 1600);
+  EXPECT_GT(half.report().operations, 1e4);
+  EXPECT_GT(half.report().largestMemory, 8 * 1600 / Tpetra::getDefaultComm()->getSize());
+}
+
+TEST_P(Direct, SolutionsAreTheSameOnAllRoutes) {
+  const auto matrix = grid(30, 0.3);
+  Vector b(matrix->getRangeMap(), 2), expected(matrix->getDomainMap(), 2), x(matrix->getDomainMap(), 2);
+  b.randomize();
+  DirectSolver(*matrix, GetParam(), onPairs(Komvos::RouteChoice::standard)).apply(b, expected);
+  for (const Komvos::RouteChoice& route : {Komvos::RouteChoice::threeStep, Komvos::RouteChoice::twoStep}) {
+    const DirectSolver solver(*matrix, GetParam(), onPairs(route));
+    solver.apply(b, x);
+    x.update(-1.0, expected, 1.0);
+    std::vector<double> largest(2);
+    x.normInf(Teuchos::ArrayView<double>(largest));
+    // Libraries may add in the order that messages arrive in.
+    EXPECT_LT(std::max(largest[0], largest[1]), 1e-11) << toString(route);
+  }
+}
+
+TEST_P(Direct, HonoursAlphaAndBeta) {
+  const auto matrix = grid(9, 0.0);
+  const DirectSolver solver(*matrix, GetParam());
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+  b.randomize();
+  solver.apply(b, x);
+  y.putScalar(1.0);
+  solver.apply(b, y, Teuchos::NO_TRANS, -2.0, 3.0);  // y = 3 - 2 x
+  y.update(2.0, x, 1.0);
+  std::vector<double> largest(1);
+  y.normInf(Teuchos::ArrayView<double>(largest));
+  EXPECT_NEAR(largest[0], 3.0, 1e-12);
+  EXPECT_THROW(solver.apply(b, y, Teuchos::TRANS), Komvos::BadInput);
+}
+
+TEST_P(Direct, SaysOnEveryRankThatAMatrixIsSingular) {
+  for (const GO n : {2, 3, 5, 12, 20, 40}) {
+    for (const double wind : {0.0, 0.3, 0.7}) {
+      for (const auto& singular : {grid(n, wind, true), inOtherUnits(*grid(n, wind, true))}) {
+        try {
+          const DirectSolver solver(*singular, GetParam());
+          FAIL() << "a singular matrix of " << n << " x " << n << " was factored, wind " << wind;
+        } catch (const Komvos::BadInput& error) {
+          EXPECT_NE(std::string(error.what()).find("singular"), std::string::npos) << error.what();
+        }
+      }
+      const auto regular = inOtherUnits(*grid(n, wind));
+      const DirectSolver solver(*regular, GetParam());
+      Vector b(regular->getRangeMap(), 1), x(regular->getDomainMap(), 1);
+      x.putScalar(1.0);
+      regular->apply(x, b);
+      x.putScalar(0.0);
+      solver.apply(b, x);
+      EXPECT_LT(relativeResidual(*regular, x, b), 1e-12) << n << " x " << n << ", wind " << wind;
+    }
+  }
+}
+
+TEST_P(Direct, SaysOnEveryRankThatAMatrixHasAnEmptyRow) {
+  const auto map = unevenMap(100);
+  const auto matrix = rcp(new Matrix(map, 1));
+  for (std::size_t row = 0; row < Komvos::Impl::localLength(*map); ++row) {
+    const GO id = map->getGlobalElement(static_cast<int>(row));
+    if (id != 50) {
+      matrix->insertGlobalValues(id, Teuchos::tuple<GO>(id), Teuchos::tuple<double>(2.0));
+    }
+  }
+  matrix->fillComplete();
+  EXPECT_THROW(DirectSolver(*matrix, GetParam()), Komvos::BadInput);
+}
+
+TEST_P(Direct, FactorsAgainWhereValuesHaveChanged) {
+  const auto first = grid(20, 0.3);
+  const auto second = withOtherValues(*first);
+  const auto singular = grid(20, 0.0, true);
+  DirectSolver solver(*first, GetParam(), onPairs(Komvos::RouteChoice::threeStep));
+  EXPECT_LT(residualOf(solver, *first, 1), 1e-12);
+  for (int round = 0; round < 3; ++round) {
+    solver.factorAgain(*second);
+    EXPECT_LT(residualOf(solver, *second, 2), 1e-12);
+    EXPECT_GT(residualOf(solver, *first, 1), 1e-3);
+    solver.factorAgain(*first);
+    EXPECT_LT(residualOf(solver, *first, 1), 1e-12);
+  }
+  ASSERT_TRUE(solver.hasPlacesOf(*singular));
+  EXPECT_THROW(solver.factorAgain(*singular), Komvos::BadInput);
+  solver.factorAgain(*first);
+  EXPECT_LT(residualOf(solver, *first, 1), 1e-12);
+  EXPECT_THROW(solver.factorAgain(*grid(19, 0.3)), Komvos::BadInput);
+}
+
+TEST_P(Direct, AVectorThatDoesNotFitOnOneRankIsAnErrorOnAllAndNobodyWaits) {
+  const auto matrix = grid(12, 0.3);
+  const DirectSolver solver(*matrix, GetParam());
+  const auto comm = matrix->getComm();
+  for (int guilty = 0; guilty < comm->getSize(); ++guilty) {
+    Vector b(matrix->getRangeMap(), 2), x(matrix->getDomainMap(), 2);
+    const auto longer = rcp(new Map(b.getLocalLength() + 1, 0, rcp(new Teuchos::SerialComm<int>())));
+    EXPECT_THROW(solver.apply(comm->getRank() == guilty ? Vector(longer, 2) : b, x), Komvos::Error) << guilty;
+    EXPECT_LT(residualOf(solver, *matrix, 2), 1e-12);
+  }
+}
+
+TEST_P(Direct, SolvesAMatrixOfOneRow) {
+  const auto matrix = grid(1, 0.0);
+  EXPECT_LT(residualOf(DirectSolver(*matrix, GetParam()), *matrix, 1), 1e-15);
+}
+
+TEST_P(Direct, SolvesOnTheCoarsestLevelOfMueLu) {
+  const auto matrix = grid(60, 0.0);
+  Teuchos::ParameterList parameters;
+  parameters.set("coarse: max size", 500);
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1);
+  b.randomize();
+  const int expected = iterationsOf("CG", matrix, Komvos::createMueLuPreconditioner(matrix, parameters), b, x);
+  parameters.set("node-aware: coarse method", Komvos::toString(GetParam()));
+  parameters.set("use node-aware", true);
+  Komvos::NodeAwareHierarchy made;
+  const auto direct = Komvos::createMueLuPreconditioner(matrix, parameters, {}, {}, {}, {}, &made);
+  EXPECT_TRUE(made.kept.empty()) << made.kept.front();
+  x.putScalar(0.0);
+  EXPECT_EQ(expected, iterationsOf("CG", matrix, direct, b, x));
+  EXPECT_LT(relativeResidual(*matrix, x, b), 1e-7);
+}
+
+TEST_P(Direct, ARefusalOnTheCoarsestLevelIsOneOnAllRanks) {
+  const auto singular = grid(12, 0.0, true);  // one level
+  Teuchos::ParameterList parameters;
+  parameters.set("node-aware: coarse method", Komvos::toString(GetParam()));
+  EXPECT_THROW(Komvos::createMueLuPreconditioner(singular, parameters), Komvos::BadInput);
+  parameters.set("coarse: type", "RELAXATION");
+  EXPECT_THROW(Komvos::createMueLuPreconditioner(singular, parameters), Komvos::BadInput);
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, Direct, ::testing::Values(DirectMethod::mumps, DirectMethod::superluDist),
+                         [](const auto& one) { return one.param == DirectMethod::mumps ? "Mumps" : "SuperluDist"; });
+
+TEST(DirectSolver, SaysOnEveryRankThatOneHasTooLittleMemory) {
+  if (!DirectSolver::isAvailable(DirectMethod::mumps)) {
+    GTEST_SKIP() << "compiled without MUMPS";
+  }
+  const auto matrix = grid(150, 0.3);
+  DirectOptions options;
+  options.memoryLimit = 1000000;
+  try {
+    const DirectSolver solver(*matrix, DirectMethod::mumps, options);
+    FAIL() << "a megabyte was enough";
+  } catch (const Komvos::BadInput& error) {
+    EXPECT_NE(std::string(error.what()).find("22500 rows needs more memory"), std::string::npos) << error.what();
+  }
+  options.memoryLimit = 1000000000;
+  EXPECT_LT(residualOf(DirectSolver(*matrix, DirectMethod::mumps, options), *matrix, 1), 1e-12);
+}
+
+TEST(DirectSolver, RefusesWhatItCannotUse) {
+  EXPECT_THROW(Komvos::parseDirectMethod("pardiso"), Komvos::BadInput);
+  for (const DirectMethod method : {DirectMethod::mumps, DirectMethod::superluDist}) {
+    EXPECT_EQ(method, Komvos::parseDirectMethod(Komvos::toString(method)));
+    DirectOptions options;
+    options.lookAhead = 0;
+    EXPECT_THROW(DirectSolver(*grid(5, 0.0), method, options), Komvos::BadInput);
+  }
+  Teuchos::ParameterList parameters;
+  parameters.set("node-aware: coarse method", "pardiso");
+  EXPECT_THROW(Komvos::createMueLuPreconditioner(grid(5, 0.0), parameters), Komvos::BadInput);
+}
+
+}  // namespace
