@@ -123,6 +123,15 @@ class AnalyzeCounts(AnalyzeTest):
                              restrict["received"]["inter_node"]["messages_max"])
             self.assertEqual(prolong["sent"]["inter_node"]["messages_total"],
                              restrict["sent"]["inter_node"]["messages_total"])
+        coarsest = names[-1][0]
+        self.assertEqual(names[-2:], [(coarsest, "G"), (coarsest, "S")])
+        gather, scatter = report["operators"][-2:]
+        rows = next(op["rows"] for op in report["operators"] if (op["level"], op["operator"]) == (coarsest, "A"))
+        self.assertEqual((gather["rows"], gather["entries"], gather["ranks_with_rows"]), (rows, 8 * rows, 8))
+        self.assertLess(gather["needs"], 8 * rows)  # solvers have some of them
+        self.assertGreater(gather["needs"], 7 * rows)
+        self.assertEqual(scatter["entries"], rows)
+        self.assertEqual(scatter["routes"][0]["sent"]["inter_node"]["messages_total"], 0)  # each node has a solver
         for operator in report["operators"]:
             self.assertEqual([r["route"] for r in operator["routes"]],
                              ["standard", "two-step", "three-step", "split", "axis:4,5,3,1", "sockets"])

@@ -4,11 +4,15 @@
 test_solve.py --program build/default/src/komvos [--mpiexec mpirun] [CLASS ...]
 """
 import os
+import shutil
 import sys
 from pathlib import Path
 
 from support.matrix_files import norm, read_matrix, read_vector, residual
 from support.program_test import BAD, MATRICES, ROOT, ProgramTest, main, run
+
+
+COARSER = ROOT / "perf" / "hierarchies" / "small-aggregates.xml"
 
 
 class RealMatrices(ProgramTest):
@@ -242,6 +246,24 @@ class Solvers(ProgramTest):
             self.check_refusal(result, ("3 rows", "singular"))
             result = run(2, "solve", "--problem", "laplace3d", "--n", 4, "--solver", solver, "--prec", "jacobi")
             self.check_refusal(result, ("--prec jacobi", solver))
+
+    def test_cycles_are_timed_level_by_level(self):
+        plot = self.folder / "cycle.svg"
+        with_plot = ("--cycle-plot", plot) if shutil.which("gnuplot") else ("--cycle-times",)
+        report = self.solve(4, "--problem", "elasticity3d", "--n", 8, "--xml", COARSER, "--ranks-per-node", 2, *with_plot)
+        levels = report["cycle"]["levels"]
+        self.assertEqual([one["level"] for one in levels], list(range(len(levels))))
+        self.assertGreater(len(levels), 1)
+        for one in levels:
+            for when in ("", "_before"):
+                self.assertGreater(one["work_seconds" + when], 0)
+                self.assertGreater(one["exchange_seconds" + when], 0)
+        if plot.exists():
+            self.assertEqual(plot.read_text().count(">Komvos<"), len(levels))
+        alone = self.solve(1, "--problem", "elasticity3d", "--n", 8, "--cycle-times")["cycle"]["levels"]
+        self.assertLess(alone[0]["exchange_seconds"], alone[0]["work_seconds"])  # no message
+        result = run(2, "solve", "--problem", "laplace3d", "--n", 4, "--prec", "jacobi", "--cycle-times")
+        self.check_refusal(result, ("--cycle-times", "muelu"))
 
     def test_a_breakdown_is_reported(self):
         name = "dcpf_case13659pegase"

@@ -30,15 +30,15 @@ void checkOutputs(const AnalyzeOptions& options) {
   }
 }
 
-LevelOperators loadOperators(const AnalyzeOptions& options, const CommPtr& comm, Teuchos::ParameterList& parameters,
-                             AnalyzeReport& report, StatusLine& status) {
+LevelOperators loadOperators(const AnalyzeOptions& options, const NodeTopology& nodes, const CommPtr& comm,
+                             Teuchos::ParameterList& parameters, AnalyzeReport& report, StatusLine& status) {
   status.show("matrix");
   const Problem problem = loadProblem(options, comm);
   report.problem = problem.name;
   LevelOperators operators(problem, virtualOwners(problem, options.partition, options.ranks), options.ranks);
   if (options.hierarchy) {
     status.show("hierarchy");
-    operators.addHierarchy(problem, parameters.sublist("MueLu"));
+    operators.addHierarchy(problem, parameters.sublist("MueLu"), nodes);
   }
   return operators;
 }
@@ -97,7 +97,7 @@ int runAnalyze(const AnalyzeOptions& options) {
   describeCluster(cluster, report);
 
   StatusLine status(!options.quiet && isInteractive());
-  const LevelOperators operators = loadOperators(options, comm, *parameters, report, status);
+  const LevelOperators operators = loadOperators(options, cluster.topology(), comm, *parameters, report, status);
   for (int index = 0; index < operators.count(); ++index) {
     const LevelOperator op = operators.get(index);
     OperatorResult result{op.level, op.name, op.rows, op.entries, op.ranksWithRows, op.halo.numNeeds(), {}};

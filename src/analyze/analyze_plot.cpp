@@ -171,7 +171,8 @@ void drawPlot(const std::string& path, const AnalyzeReport& report) {
       Panel(report, messages, 1, "messages").script("messages") + layout.margins(70 + layout.height + 90) +
       "unset key\n" + "set title " +
       Gnuplot::quoted("Modelled time of one exchange on " + report.machine + " (shorter is better)") + "\nset xlabel " +
-      Gnuplot::quoted(report.hierarchy ? "multigrid level and operator (A: matrix, P: prolongation, R: restriction)"
+      Gnuplot::quoted(report.hierarchy ? "multigrid level and operator (A: matrix, P: prolongation, R: restriction, G: "
+                                         "gather, S: scatter of the coarse solve)"
                                        : "level and operator (A: matrix)") +
       "\n" +
       Panel(report, time, milliseconds ? 1e-3 : 1e-6, milliseconds ? "milliseconds" : "microseconds").script("times") +

@@ -168,10 +168,11 @@ std::string plural(int count, const char* word) { return std::to_string(count) +
 std::string directText(const SolveReport& r) {
   const DirectReport& direct = *r.direct;
   std::string text =
-      format("factors        %lld entries, %.1f times those of A; %.2f billion operations; ", direct.factorEntries,
-             static_cast<double>(direct.factorEntries) / static_cast<double>(r.entries), direct.operations / 1e9) +
-      format("%.0f MB on the rank that needs most; %.3f s\n", static_cast<double>(direct.largestMemory) / 1e6,
-             direct.factorSeconds);
+      format("factors        %lld entries, %.1f times those of A, %.0f MB on the rank that needs most\n",
+             direct.factorEntries, static_cast<double>(direct.factorEntries) / static_cast<double>(r.entries),
+             static_cast<double>(direct.largestMemory) / 1e6);
+  text += format("factorization  %.2f billion operations in %.3f s, after an analysis of %.3f s\n",
+                 direct.operations / 1e9, direct.factorSeconds, direct.analysisSeconds);
   text += "solves         " + std::to_string(r.iterations) + (r.converged ? ", converged" : ", NOT converged") + "\n";
   return text + format("residual       %.3e true, tolerance %.1e\n", r.trueResidual, r.tolerance);
 }
@@ -222,6 +223,9 @@ std::string toText(const SolveReport& r) {
   }
   if (std::count_if(r.halos.begin(), r.halos.end(), [](const HaloEntry& one) { return one.used; }) > 1) {
     text += decisionTable(r);
+  }
+  if (r.cycles) {
+    text += toText(*r.cycles);
   }
   for (const std::string& kept : r.keptByMueLu) {
     text += "exchanges as without Komvos: " + kept + "\n";

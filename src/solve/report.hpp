@@ -9,6 +9,7 @@
 
 #include "Komvos_DirectSolver.hpp"
 #include "Komvos_HaloReport.hpp"
+#include "solve/cycle_times.hpp"
 
 namespace Komvos::Program {
 
@@ -47,6 +48,7 @@ struct SolveReport {
   double setupSeconds = 0;   ///< halos and preconditioner
   double solveSeconds = 0;
   std::optional<DirectReport> direct;  ///< of a direct solver; then iterations are solves, and there is no Belos
+  std::optional<CycleTimes> cycles;
   std::vector<HaloEntry> halos;
   std::vector<std::string> keptByMueLu;  ///< what exchanges as without Komvos, and why
 };

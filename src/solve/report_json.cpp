@@ -61,6 +61,18 @@ nlohmann::ordered_json haloToJson(const HaloEntry& halo) {
           {"candidates", candidatesToJson(r)}};
 }
 
+nlohmann::ordered_json cyclesToJson(const CycleTimes& times) {
+  auto levels = nlohmann::ordered_json::array();
+  for (std::size_t level = 0; level < times.before.size(); ++level) {
+    levels.push_back({{"level", level},
+                      {"work_seconds_before", times.before[level].work},
+                      {"exchange_seconds_before", times.before[level].exchange},
+                      {"work_seconds", times.after[level].work},
+                      {"exchange_seconds", times.after[level].exchange}});
+  }
+  return {{"samples", times.samples}, {"cycles_of_a_sample", times.cyclesOfSample}, {"levels", levels}};
+}
+
 }  // namespace
 
 std::string toJson(const SolveReport& r) {
@@ -100,8 +112,12 @@ std::string toJson(const SolveReport& r) {
     json["factors"] = {{"library", r.direct->library},
                        {"entries", r.direct->factorEntries},
                        {"operations", r.direct->operations},
-                       {"seconds", r.direct->factorSeconds},
+                       {"analysis_seconds", r.direct->analysisSeconds},
+                       {"factorization_seconds", r.direct->factorSeconds},
                        {"memory_max_bytes", r.direct->largestMemory}};
+  }
+  if (r.cycles) {
+    json["cycle"] = cyclesToJson(*r.cycles);
   }
   if (r.exactKnown) {
     json["relative_error"] = r.relativeError;

@@ -14,9 +14,11 @@
 #include "problem/partition.hpp"
 #include "problem/preconditioner.hpp"
 #include "solve/belos_solve.hpp"
+#include "solve/cycle_times.hpp"
 #include "solve/direct_solve.hpp"
 #include "solve/report.hpp"
 #include "solve/solve_exchange.hpp"
+#include "support/gnuplot.hpp"
 #include "support/output_file.hpp"
 #include "support/parameter_file.hpp"
 #include "support/progress_line.hpp"
@@ -41,10 +43,14 @@ MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFrom
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
   onRankZero(mpiOf(comm), [&] {
-    for (const std::string& file : {options.solutionFile, options.saveTuningCacheFile, options.jsonFile}) {
+    for (const std::string& file :
+         {options.solutionFile, options.saveTuningCacheFile, options.jsonFile, options.cyclePlotFile}) {
       if (!file.empty() && file != "-") {
         OutputFile::checkWritable(file);
       }
+    }
+    if (!options.cyclePlotFile.empty()) {
+      Gnuplot::requireInstalled("--cycle-plot");
     }
   });
 }
@@ -170,6 +176,9 @@ void writeOutputs(const SolveOptions& options, const SolveReport& report, const 
     saveTuningCache(options.saveTuningCacheFile, *decisions, comm);
   }
   writeReport(options, report, comm);
+  if (!options.cyclePlotFile.empty()) {
+    onRankZero(mpiOf(comm), [&] { drawPlot(options.cyclePlotFile, *report.cycles, report.problem, report.topology); });
+  }
   if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
     printError(why);
   }
@@ -186,6 +195,8 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
                       const ExchangeOptions& exchange, Teuchos::ParameterList& parameters, MultiVector& x,
                       SolveReport& report) {
   const std::string solver = resolveSolver(options.solver, traits, options.preconditioner != "none");
+  const bool timesCycles = options.cycleTimes || !options.cyclePlotFile.empty();
+  Teuchos::ParameterList muelu = parameters.sublist("MueLu");  // as given
   const double start = MPI_Wtime();
   const RCP<NodeAwareCrsMatrix<>> A = makeNodeAware(problem.matrix, exchange);
   const Preconditioner preconditioner =
@@ -197,6 +208,11 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
                         showProgress),
          report);
   addHalos(*A, preconditioner, exchange, report);
+  if (timesCycles) {
+    muelu.set("use node-aware", false);
+    const Preconditioner stock = makePreconditioner("muelu", problem, traits, problem.matrix, muelu, exchange);
+    report.cycles = timeCycles(stock.op, preconditioner.op, *problem.rhs);
+  }
 }
 
 }  // namespace
@@ -204,6 +220,9 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
 int runSolve(const SolveOptions& options) {
   const CommPtr comm = Tpetra::getDefaultComm();
   SolveReport report;
+  if (options.cycleTimes || !options.cyclePlotFile.empty()) {
+    prepareToTimeCycles();
+  }
   const ExchangeOptions exchange = resolveExchange(options, mpiOf(comm), report);
   checkOutputs(options, comm);
   const auto parameters = readParameterFile(options.parameterFile, mpiOf(comm));

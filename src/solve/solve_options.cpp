@@ -92,6 +92,10 @@ CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
   solve.add_option("--output", options.solutionFile, "write the solution, as a Matrix Market array")->type_name("FILE");
   solve.add_option("--json", options.jsonFile, "write the report as JSON; - is stdout, the text then goes to stderr")
       ->type_name("FILE|-");
+  solve.add_flag("--cycle-times", options.cycleTimes,
+                 "after the solve, time MueLu's cycles on each level, beside those with Tpetra's exchanges, for which "
+                 "MueLu sets up once more");
+  solve.add_option("--cycle-plot", options.cyclePlotFile, "the same as a picture (SVG, by gnuplot)")->type_name("FILE");
   solve.add_flag("--quiet", options.quiet, "no report, only errors");
   return solve;
 }
@@ -110,6 +114,11 @@ void checkSolveOptions(const CLI::App& command, SolveOptions& options) {
   const bool direct = isDirectSolver(options.solver);
   require(!direct || options.preconditioner.empty() || options.preconditioner == "none",
           "solve: --prec " + options.preconditioner + " has no meaning beside --solver " + options.solver);
+  const bool timesCycles = options.cycleTimes || !options.cyclePlotFile.empty();
+  const bool byMueLu =
+      options.preconditioner == "muelu" || (options.preconditioner.empty() && options.problem != "random");
+  require(!timesCycles || (byMueLu && !direct), "solve: --cycle-times and --cycle-plot need the preconditioner muelu");
+  require(options.cyclePlotFile != "-", "solve: --cycle-plot needs the name of a file");
   if (options.preconditioner.empty() && direct) {
     options.preconditioner = "none";
   }

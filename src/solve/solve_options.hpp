@@ -32,6 +32,8 @@ struct SolveOptions : ProblemOptions {
   std::string parameterFile;
   std::string solutionFile;
   std::string jsonFile;
+  bool cycleTimes = false;
+  std::string cyclePlotFile;
   bool quiet = false;
 };
 

@@ -201,14 +201,13 @@ class Solvers {
   Solvers(const NodeTopology& nodes, CoarseSolver::Copies copies)
       : nodes_(nodes),
         onEachNode_(copies == CoarseSolver::Copies::onEachNode ||
-                    (copies == CoarseSolver::Copies::automatic && nodes.numNodes() <= mostCopies)) {}
+                    (copies == CoarseSolver::Copies::automatic && nodes.numNodes() <= CoarseSolver::mostCopies)) {}
   int count() const { return onEachNode_ ? nodes_.numNodes() : 1; }
   int rank(int solver) const { return nodes_.leaderOf(solver); }
   /// The rank that solves for this one.
   int of(int rank) const { return onEachNode_ ? nodes_.leaderOf(nodes_.nodeOf(rank)) : nodes_.leaderOf(0); }
 
  private:
-  static constexpr int mostCopies = 64;  // every rank with rows writes to all of them, in set-up
   const NodeTopology& nodes_;
   bool onEachNode_;
 };

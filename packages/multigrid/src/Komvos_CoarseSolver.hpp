@@ -24,9 +24,10 @@ class CoarseSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
   using multivector_type = Tpetra::MultiVector<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
   using map_type = Tpetra::Map<DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
 
-  /// How many ranks solve, each with all of the matrix. With one on each node, which is the default up to 64 nodes, the
-  /// solution need not travel between nodes, and the wait for it is half as long.
+  /// How many ranks solve, each with all of the matrix. With one on each node, which is the default up to `mostCopies`
+  /// nodes, the solution need not travel between nodes, and the wait for it is half as long.
   enum class Copies { automatic, one, onEachNode };
+  static constexpr int mostCopies = 64;  // every rank with rows writes to all of them, in set-up
 
   /// Gathers and factors. The matrix must be square and fit on one rank; values are copied.
   /// \note Collective on the matrix' communicator.

@@ -241,12 +241,12 @@ struct DirectSolver::State {
 
   template <class Factor>
   void afterFactoring(const crs_matrix_type& matrix, const Factor& factor) {
-    const double start = MPI_Wtime();
     throwOnAllIfAny(comm, factor());
-    double seconds = MPI_Wtime() - start;
     report = engine->count();
-    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
-    report.factorSeconds = seconds;
+    double seconds[] = {report.analysisSeconds, report.factorSeconds};
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, seconds, 2, MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
+    report.analysisSeconds = seconds[0];
+    report.factorSeconds = seconds[1];
     redistribute();
     requireUsefulFactors(matrix);
   }

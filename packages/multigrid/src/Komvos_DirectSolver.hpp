@@ -33,7 +33,8 @@ struct DirectReport {
   std::string library;          ///< "MUMPS 5.5.1"
   long long factorEntries = 0;  ///< of L and U; of L where only half is kept
   double operations = 0;        ///< floating-point operations of the last factorization
-  double factorSeconds = 0;     ///< of the slowest rank: analysis and factorization
+  double analysisSeconds = 0;   ///< of the slowest rank: ordering, symbolic factorization, distribution
+  double factorSeconds = 0;     ///< of the slowest rank: the numerical factorization, the last one
   long long largestMemory = 0;  ///< bytes on the rank that uses most, by the library's count
 };
 

@@ -57,7 +57,9 @@ class Mumps : public DirectEngine {
     mumps_.irn_loc = rowNumbers_.data();
     mumps_.jcn_loc = columnNumbers_.data();
     take(rows.values);
+    const double start = MPI_Wtime();
     call(analyse);
+    analysisSeconds_ = MPI_Wtime() - start;
     return failed() ? errorText() : factorNumerically();
   }
 
@@ -73,6 +75,8 @@ class Mumps : public DirectEngine {
     report.factorEntries =
         mumps_.infog[28] >= 0 ? mumps_.infog[28] : static_cast<long long>(-million * mumps_.infog[28]);
     report.operations = mumps_.rinfog[2];
+    report.analysisSeconds = analysisSeconds_;
+    report.factorSeconds = factorSeconds_;
     report.largestMemory = static_cast<long long>(million * mumps_.infog[20]);
     return report;
   }
@@ -121,7 +125,9 @@ class Mumps : public DirectEngine {
     constexpr int mostTries = 6;
     for (int tries = 0; tries < mostTries; ++tries) {
       icntl(23) = limit_;
+      const double start = MPI_Wtime();
       call(factorize);
+      factorSeconds_ = MPI_Wtime() - start;
       if (infog(1) != workArrayTooSmall1 && infog(1) != workArrayTooSmall2) {
         break;
       }
@@ -182,6 +188,8 @@ class Mumps : public DirectEngine {
 
   DMUMPS_STRUC_C mumps_{};
   int whole_ = 0;
+  double analysisSeconds_ = 0;
+  double factorSeconds_ = 0;
   int limit_ = 0;          // megabytes
   std::vector<int> kept_;  // of the given entries, those that MUMPS gets
   std::vector<int> rowNumbers_, columnNumbers_;
