@@ -1,36 +1,14 @@
 #include "petsc_product.hpp"
 
-#include <petscmat.h>
-
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
-#include <Tpetra_Import.hpp>
-#include <stdexcept>
-#include <string>
-#include <vector>
+
+#include "petsc_matrix.hpp"
 
 namespace Komvos::Program {
 
 namespace {
 
-void check(PetscErrorCode code) {
-  if (code != 0) {
-    throw std::runtime_error("PETSc fails with " + std::to_string(code));
-  }
-}
-
-/// The new number of each column of the matrix: ranks one after the other, each in its local order.
-std::vector<PetscInt> newColumnNumbers(const Matrix& matrix, PetscInt firstRow) {
-  const auto domain = matrix.getDomainMap();
-  const auto columns = matrix.getColMap();
-  // Numbers of rows: of the type that Tpetra has for them.
-  Tpetra::Vector<DefaultGlobalOrdinal> owned(domain), ghosted(columns);
-  for (std::size_t i = 0; i < Impl::localLength(*domain); ++i) {
-    owned.replaceLocalValue(static_cast<DefaultLocalOrdinal>(i), firstRow + static_cast<DefaultGlobalOrdinal>(i));
-  }
-  ghosted.doImport(owned, Tpetra::Import<>(domain, columns), Tpetra::INSERT);
-  const auto view = ghosted.getLocalViewHost(Tpetra::Access::ReadOnly);
-  return {view.data(), view.data() + view.extent(0)};
-}
+void check(PetscErrorCode code) { petscCheck(code); }
 
 }  // namespace
 
@@ -57,28 +35,11 @@ void PetscProduct::State::fill(const MultiVector& from) {
 }
 
 PetscProduct::PetscProduct(const Matrix& matrix, const MultiVector& x) : state_(std::make_unique<State>()) {
-  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
-  PetscBool initialized = PETSC_FALSE;
-  check(PetscInitialized(&initialized));
-  if (initialized == PETSC_FALSE) {
-    check(PetscInitializeNoArguments());
-  }
   State& state = *state_;
-  const auto local = matrix.getLocalMatrixHost();
-  state.rows = local.numRows();
+  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
+  state.rows = static_cast<PetscInt>(Impl::localRows(matrix));
   state.columns = static_cast<int>(x.getNumVectors());
-  PetscInt firstRow = 0;
-  check(MPI_Exscan(&state.rows, &firstRow, 1, MPIU_INT, MPI_SUM, comm));
-  const std::vector<PetscInt> numbers = newColumnNumbers(matrix, firstRow);
-  std::vector<PetscInt> offsets(state.rows + 1), columns(local.nnz());
-  for (PetscInt i = 0; i <= state.rows; ++i) {
-    offsets[i] = static_cast<PetscInt>(local.graph.row_map(i));
-  }
-  for (std::size_t k = 0; k < columns.size(); ++k) {
-    columns[k] = numbers[local.graph.entries(k)];
-  }
-  check(MatCreateMPIAIJWithArrays(comm, state.rows, state.rows, PETSC_DETERMINE, PETSC_DETERMINE, offsets.data(),
-                                  columns.data(), local.values.data(), &state.A));
+  state.A = petscMatrix(matrix);
   if (state.columns == 1) {
     check(MatCreateVecs(state.A, &state.x, &state.y));
     state.fill(x);
@@ -92,9 +53,7 @@ PetscProduct::PetscProduct(const Matrix& matrix, const MultiVector& x) : state_(
 }
 
 PetscProduct::~PetscProduct() {
-  PetscBool finalized = PETSC_FALSE;
-  PetscFinalized(&finalized);
-  if (finalized == PETSC_FALSE) {
+  if (!petscIsFinalized()) {
     MatDestroy(&state_->A);
     MatDestroy(&state_->X);
     MatDestroy(&state_->Y);

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Writes perf/AMG_SOLVES.md from the results of run_amg_solves.py."""
+import argparse
+
+import common
+
+HEAD = """# Whole solves with algebraic multigrid: MueLu, Komvos, PETSc
+
+Made by `perf/make_amg_table.py` from the JSON files that `perf/run_amg_solves.py` wrote to `{folder}`;
+commit {commit}, {processor}, {cores} cores. Conjugate gradients until the true residual is {tolerance:g} of the right-hand
+side, the same matrices, partition and tolerance for all. "MueLu" is MueLu with Tpetra's exchanges, "Komvos" the same with
+`use node-aware` and the defaults, nothing known before, "off" without tuning; all three with the same coarse solver.
+PETSc's GAMG and hypre's BoomerAMG run with PETSc's defaults; GAMG is told the near null space. Milliseconds, medians of
+{samples} samples in turn; set-up is that of halos and preconditioner, the matrix is there. Ratios to MueLu are medians of
+ratios within a sample.
+"""
+NAMES = {"MueLu": "MueLu", "komvos": "Komvos", "komvos, tuning off": "Komvos, off", "PETSc, gamg": "PETSc, GAMG",
+         "PETSc, hypre": "PETSc, hypre"}
+
+
+def rows_of(report):
+    for one in report["results"]:
+        yield [report["problem"], NAMES[one["variant"]], str(one["iterations"]), f"{1e3 * one['set_up_seconds']:,.0f}",
+               f"{1e3 * one['solve_seconds']:,.0f}", f"{1e3 * one['whole_seconds']:,.0f}",
+               f"{one['solve_of_muelu']:.2f}", f"{one['whole_of_muelu']:.2f}"]
+
+
+def page(folder, files):
+    reports = [common.read_results(file) for file in files]
+    first = reports[0]
+    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=first["commit"], processor=first["processor"],
+                         cores=first["cores"], samples=first["samples"], tolerance=first["tolerance"])]
+    head = ["problem", "by", "iterations", "set-up", "solve", "whole", "solve of MueLu's", "whole of MueLu's"]
+    for network, ranks in dict.fromkeys((report["network"], report["ranks"]) for report in reports):
+        rows = [row for report in reports if (report["network"], report["ranks"]) == (network, ranks)
+                for row in rows_of(report)]
+        table = common.markdown_table(head, rows, ["---", "---", *["--:"] * (len(head) - 2)])
+        parts.append(f"\n## {network[0].upper()}{network[1:]}, {ranks} ranks\n\n{table}")
+    return "".join(parts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
+    options = parser.parse_args()
+    stamps = {file.name.split("-amg-")[0] for file in common.RESULTS.glob("*-cores/*-amg-*.json")}  # date and commit
+    if not stamps:
+        parser.error(f"no result of run_amg_solves.py in {common.RESULTS}")
+    files = sorted(common.RESULTS.glob(f"*-cores/{max(stamps)}-amg-*.json"))
+    common.write_page("AMG_SOLVES.md", page(files[0].parent, files), options.check, "make_amg_table.py")
+
+
+if __name__ == "__main__":
+    main()
