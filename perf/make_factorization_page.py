@@ -21,8 +21,8 @@ immediate sends and receives that are posted early 1.00 to 1.04 times (Table 8).
 ## Looking ahead
 
 SuperLU_DIST factors so many panels ahead of the updates that they wait for (its `num_lookaheads`; 1 is as good as none).
-Shares of time that each rank spends waiting in MPI, of one factorization on {ranks} ranks, each on a host of its own, no
-message eager: {shares}.
+Shares of time that ranks spend waiting in MPI, of one factorization on {ranks} ranks, each on a host and a core of its own,
+no message eager: {shares}.
 
 ![What ranks do during a factorization, with and without looking ahead](look_ahead.svg)
 """

@@ -18,7 +18,7 @@ from run_eager_limits import eager_limit_variables
 SHAPES = {(1, 2): 33, (2, 1): 33, (2, 2): 36, (4, 2): 41}  # hosts, ranks on each: points along an edge
 LIMITS = (64, 4096, 65536, 8388608)  # Open MPI refuses 0; with 64 no message is eager, with 8 MB all are
 VARIANTS = (("mumps", 10), ("superlu-dist", 1), ("superlu-dist", 10))
-TIMELINE = ((4, 1), 36)  # shape and grid of the picture
+TIMELINE = ((2, 1), 33)  # shape and grid of the picture: a core for each rank
 
 
 def measure(options, program):
