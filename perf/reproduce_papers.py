@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reproduces what papers print about node-aware exchanges at scale, on simulated ranks, and writes perf/PAPERS.md and
-perf/ALL_TO_FEW.md. Every number is in a JSON file under perf/results/simulated.
+"""Reproduces what papers print about node-aware exchanges at scale, on simulated ranks, and writes perf/PAPERS.md,
+perf/ALL_TO_FEW.md and perf/AMG_BICGSTAB.md. Every number is in a JSON file under perf/results/simulated.
 
 Takes one to two hours and 10 GB on two cores. Counts are exact. They are the same on every machine, but for MueLu's
 hierarchies of elasticity, where another processor's rounding in BLAS adds or drops a few entries of P. SimGrid's times are
@@ -16,12 +16,14 @@ import types
 from pathlib import Path
 
 import all_to_few_page
+import amg_page
 import common
 import papers_page
 from papers_tables import COMPARED, COARSER_TOO, LONG, NETWORKS
 
 CLUSTER = ["--ranks", 32768, "--ranks-per-node", 16]
 SMALL_AGGREGATES = common.PERF / "hierarchies" / "small-aggregates.xml"
+GROUNDWATER = common.PERF / "hierarchies" / "groundwater.xml"
 DROP_WEAK = common.PERF / "hierarchies" / "drop-weak.xml"
 # Cores and topologies (C,X,Y,Z) of table 1 of Fujii and Marques.
 AXIS_TABLE = {
@@ -31,6 +33,9 @@ AXIS_TABLE = {
     1536: "16,4,6,4 4,16,6,4 8,8,24,1 4,16,24,1 1,64,24,1",
     3072: "16,4,6,8 4,16,6,8 1,16,12,16 1,64,48,1",
 }
+# Ranks: points along an edge, topologies. The paper's last test has 300^3 points.
+AMG_TABLE = {3072: (200, AXIS_TABLE[3072]), 12288: (200, "16,8,12,8 4,16,24,8 1,64,192,1"),
+             23040: (300, "16,10,12,12 4,20,24,12 1,96,240,1")}
 WEAK_RANKS = (512, 2048, 8192, 32768)
 ROWS = {"weak": lambda ranks: 1000 * ranks, "strong": lambda ranks: 4_096_000}
 ALL_TO_FEW_ROUTES = ("standard", "two-step", "three-step", "split", "axis:20,15,10,9", "axis:20,1350,1,1",
@@ -158,6 +163,19 @@ def poisson(runner):
             for ranks, topologies in AXIS_TABLE.items()}
 
 
+def amg(runner):
+    """With SimGrid's times on 3,072 ranks; more take hours."""
+    reports = []
+    for problem, parameters in (("poisson3d", []), ("groundwater3d", ["--xml", GROUNDWATER])):
+        for ranks, (points, topologies) in AMG_TABLE.items():
+            routes = ["two-step", "three-step", "split", *("axis:" + factors for factors in topologies.split())]
+            simgrid = ["--simgrid=torus"] if ranks == 3072 and runner.simgrid else []
+            reports.append(runner.analyze(
+                f"amg-{problem}-{ranks}", "--problem", problem, "--n", points, "--hierarchy", *parameters, "--partition",
+                "blocks", "--ranks", ranks, "--ranks-per-node", 16, "--routes", ",".join(routes), *simgrid))
+    return reports
+
+
 def papers(runner):
     return types.SimpleNamespace(**hierarchies(runner), **random_matrices(runner), **simulated_random_matrices(runner),
                                  poisson=poisson(runner))
@@ -187,6 +205,7 @@ def main():
         print("SimGrid's smpirun is not installed: no simulated times")
     common.write_page("ALL_TO_FEW.md", all_to_few_page.page(all_to_few(runner)), options.check,
                       "reproduce_papers.py --stored")
+    common.write_page("AMG_BICGSTAB.md", amg_page.page(amg(runner)), options.check, "reproduce_papers.py --stored")
     common.write_page("PAPERS.md", papers_page.page(papers(runner)), options.check,
                       "reproduce_papers.py --stored")
 

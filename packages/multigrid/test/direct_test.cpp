@@ -186,7 +186,8 @@ TEST_P(Direct, SolvesOnTheCoarsestLevelOfMueLu) {
   const auto direct = Komvos::createMueLuPreconditioner(matrix, parameters, {}, {}, {}, {}, &made);
   EXPECT_TRUE(made.kept.empty()) << made.kept.front();
   x.putScalar(0.0);
-  EXPECT_EQ(expected, iterationsOf("CG", matrix, direct, b, x));
+  // With several threads rounding differs from run to run, and a residual may end on either side of the tolerance.
+  EXPECT_NEAR(expected, iterationsOf("CG", matrix, direct, b, x), 1);
   EXPECT_LT(relativeResidual(*matrix, x, b), 1e-7);
 }
 
