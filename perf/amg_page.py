@@ -28,8 +28,9 @@ three-step, two-step and split.
 ## Beside the paper
 
 {beside}
-The paper's times are measured on an FX10, and contain the work. Ours do not: with 8 million rows on 3,072 ranks a rank has
-2,604 rows. So ratios are larger here.
+The paper's times are measured on an FX10, and contain the work; ours are exchanges alone, on a machine with other latencies.
+In the paper's first problem up to 3,007 processes send to the one that solves the coarsest level; MueLu's coarsest level has
+fewer rows than that, so fewer ranks send.
 
 ## Set-up
 
