@@ -2,7 +2,7 @@
 """Sweeps Open MPI's eager limits with perf_factorizations: MUMPS, and SuperLU_DIST with and without looking ahead.
 
 Cubic grids grow with the ranks, as in Table 7 of INRIA RR-4372. Writes perf/results/<processor>/<date>-<commit>-
-factorizations.json. Run it as root on a quiet machine; it takes about half an hour. make_factorization_page.py then makes
+factorizations.json. Run it as root on a quiet machine; it takes about a quarter of an hour. make_factorization_page.py then makes
 the page and the picture.
 """
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 import common
 from run_eager_limits import eager_limit_variables
 
-SHAPES = {(1, 2): 33, (2, 1): 33, (2, 2): 36, (4, 2): 41}  # hosts, ranks on each: points along an edge
+SHAPES = {(1, 2): 33, (2, 1): 33, (2, 2): 36}  # hosts, ranks on each: points along an edge
 LIMITS = (64, 4096, 65536, 8388608)  # Open MPI refuses 0; with 64 no message is eager, with 8 MB all are
 VARIANTS = (("mumps", 10), ("superlu-dist", 1), ("superlu-dist", 10))
 TIMELINE = ((2, 1), 33)  # shape and grid of the picture: a core for each rank
