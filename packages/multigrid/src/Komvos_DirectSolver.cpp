@@ -218,6 +218,7 @@ struct DirectSolver::State {
   std::size_t entries = 0;
   std::uint64_t places = 0;  // of this rank's entries
   ExchangeOptions exchange;
+  bool symmetric;  // as was said
   std::unique_ptr<DirectEngine> engine;
   std::vector<int> rows;           // that the engine wanted last
   std::unique_ptr<Import> import;  // to these; null if they are the rank's own
@@ -227,7 +228,8 @@ struct DirectSolver::State {
   State(const crs_matrix_type& matrix, DirectMethod method, const DirectOptions& options)
       : map(matrix.getRowMap()),
         comm(Tpetra::Details::extractMpiCommFromTeuchos(*map->getComm())),
-        exchange(options.exchange) {
+        exchange(options.exchange),
+        symmetric(options.symmetric) {
     requireUsable(matrix, method, options);
     requireFullRowsAndColumns(matrix, comm);
     numbered = Impl::consecutiveMap(static_cast<int>(Impl::localRows(matrix)), map->getComm());
@@ -342,7 +344,8 @@ struct DirectSolver::State {
     if (!(error < worst)) {  // also if it is not a number
       std::ostringstream text;
       text << report.library << " does not solve with the matrix of " << matrix.getGlobalNumRows()
-           << " rows: it is singular, or the library is broken (backward error " << error << ")";
+           << " rows: it is singular, " << (symmetric ? "not symmetric, " : "")
+           << "or the library is broken (backward error " << error << ")";
       throw BadInput(text.str());
     }
   }

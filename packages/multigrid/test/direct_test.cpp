@@ -69,6 +69,18 @@ TEST_P(Direct, SolvesWithHalfOfASymmetricMatrix) {
   EXPECT_GT(half.report().largestMemory, 8 * 1600 / Tpetra::getDefaultComm()->getSize());
 }
 
+TEST_P(Direct, FindsOutThatAMatrixIsNotSymmetric) {
+  DirectOptions options;
+  options.symmetric = true;
+  try {
+    const DirectSolver solver(*grid(20, 0.3), GetParam(), options);
+    EXPECT_EQ(DirectMethod::superluDist, GetParam()) << "half of the matrix was enough";  // this reads all of it
+  } catch (const Komvos::BadInput& error) {
+    EXPECT_EQ(DirectMethod::mumps, GetParam());
+    EXPECT_NE(std::string(error.what()).find("not symmetric"), std::string::npos) << error.what();
+  }
+}
+
 TEST_P(Direct, SolutionsAreTheSameOnAllRoutes) {
   const auto matrix = grid(30, 0.3);
   Vector b(matrix->getRangeMap(), 2), expected(matrix->getDomainMap(), 2), x(matrix->getDomainMap(), 2);
