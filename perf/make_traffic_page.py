@@ -24,7 +24,8 @@ What remains in set-up, and what would take it away:
 - AmalgamationFactory, CoarseMapFactory and TentativePFactory reduce and scan numbers of rows, some times a level, and
   wait for the slowest rank there: most of their time is waiting.
 
-`makeNodeAware` itself is one line below each: its collectives do not grow with the number of halos.
+`makeNodeAware` itself is one line below each. Its collectives do not grow with the number of halos, but with the number of
+communicators: where levels are repartitioned, each has one of its own, and nodes are detected on each.
 """
 
 
