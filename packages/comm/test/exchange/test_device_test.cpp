@@ -17,6 +17,13 @@ static_assert(!Kokkos::SpaceAccessibility<Kokkos::HostSpace, TestDeviceSpace>::a
 static_assert(!Kokkos::SpaceAccessibility<TestDevice, Kokkos::HostSpace>::accessible);
 static_assert(Kokkos::SpaceAccessibility<TestDevice, TestDeviceSpace>::accessible);
 
+/// A GPU whose kernels may read all memory of the host, and the host all of its (MI300A).
+struct UnifiedDevice {
+  using execution_space = UnifiedDevice;
+  using memory_space = TestPinnedSpace;
+  using device_type = Kokkos::Device<TestDevice, TestPinnedSpace>;
+};
+
 struct Count {
   Vector values;
   int first;
@@ -54,6 +61,14 @@ std::vector<int> counted(int length, int first) {
   std::vector<int> values(length);
   std::iota(values.begin(), values.end(), first);
   return values;
+}
+
+TEST(TestDevice, DoesNotRunOnTheHostBecauseBothMayReadTheSameMemory) {
+  EXPECT_TRUE((Kokkos::SpaceAccessibility<UnifiedDevice, Kokkos::HostSpace>::accessible));
+  EXPECT_TRUE((Kokkos::SpaceAccessibility<Kokkos::HostSpace, UnifiedDevice::memory_space>::accessible));
+  EXPECT_FALSE(Komvos::Impl::runsOnHost<UnifiedDevice>()) << "kernels would add to the same entries from both sides";
+  EXPECT_FALSE(Komvos::Impl::runsOnHost<TestDevice>());
+  EXPECT_TRUE(Komvos::Impl::runsOnHost<Kokkos::DefaultHostExecutionSpace>());
 }
 
 TEST(TestDevice, KernelsRunWhenTheirInstanceIsFenced) {
