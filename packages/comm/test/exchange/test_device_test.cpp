@@ -1,11 +1,11 @@
 // The test device itself: kernels wait until somebody waits for them, and its memory is out of reach.
-#include "support/test_device_kokkos.hpp"
-
 #include <gtest/gtest.h>
 #include <mpi.h>
 
 #include <numeric>
 #include <vector>
+
+#include "support/test_device_kokkos.hpp"
 
 namespace {
 

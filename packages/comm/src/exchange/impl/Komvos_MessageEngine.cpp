@@ -2,6 +2,7 @@
 
 #include "Komvos_Backoff.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_ProgressHook.hpp"
 
 // How this works. The engine has no thread: it works while the exchange calls it. startReceives() opens both channels,
 // startReadySends() starts what waits for nothing. Each poll() looks at the flags in shared memory, then at MPI's
@@ -104,7 +105,11 @@ void MessageEngine::sendNothing(int send) {
 }
 
 void MessageEngine::poll(bool wait) {
-  if (shared_.numPending() == 0) {
+  const bool hooked = ProgressHook::any();
+  if (hooked) {
+    ProgressHook::runAll();
+  }
+  if (shared_.numPending() == 0 && !(hooked && wait)) {
     pollMpi(wait);
     return;
   }
@@ -118,6 +123,9 @@ void MessageEngine::poll(bool wait) {
     }
     if (!wait || tracker_.outstandingReceives() < before) {
       return;
+    }
+    if (hooked) {
+      ProgressHook::runAll();
     }
     waitsForMpi ? Backoff::yield() : backoff.pause();
   }
@@ -140,7 +148,7 @@ void MessageEngine::pollSends() {
 }
 
 void MessageEngine::waitForAll() {
-  while (shared_.numPending() > 0) {
+  while (shared_.numPending() > 0 || (ProgressHook::any() && !receivesDone())) {
     poll(true);
   }
   while (!receivesDone()) {  // a receive that fails ends completeAll() early
