@@ -1,0 +1,227 @@
+#pragma once
+
+#include <BelosStatusTestOutputFactory.hpp>
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "Komvos_DetectedTopology.hpp"
+#include "Komvos_MergedIteration_def.hpp"
+#include "Komvos_PipelinedBiCGStab.hpp"
+#include "Komvos_PipelinedIteration_def.hpp"
+#include "Komvos_PrivateComm.hpp"
+
+namespace Komvos {
+
+namespace Impl {
+
+/// Belos' users give verbosity and style as numbers or as its enumerations.
+template <class Enumeration>
+void makeNumber(Teuchos::ParameterList& list, const std::string& name) {
+  if (list.isType<Enumeration>(name)) {
+    list.set(name, static_cast<int>(list.get<Enumeration>(name)));
+  }
+}
+
+/// As Belos, which takes a tolerance in double for all scalars.
+template <class Magnitude>
+void makeMagnitude(Teuchos::ParameterList& list, const std::string& name) {
+  if (!std::is_same_v<Magnitude, double> && list.isType<double>(name)) {
+    list.set(name, static_cast<Magnitude>(list.get<double>(name)));
+  }
+}
+
+inline void requireVariant(const std::string& variant) {
+  TEUCHOS_TEST_FOR_EXCEPTION(
+      variant != "auto" && variant != "pipelined" && variant != "merged", std::invalid_argument,
+      "Komvos::PipelinedBiCGStab: \"Variant\" is \"" << variant << "\", not auto, pipelined or merged");
+}
+
+}  // namespace Impl
+
+template <class S, class L, class G, class N>
+PipelinedBiCGStab<S, L, G, N>::PipelinedBiCGStab()
+    : parameters_(Teuchos::parameterList(*getValidParameters())),
+      achievedTolerance_(Teuchos::ScalarTraits<magnitude_type>::zero()) {}
+
+template <class S, class L, class G, class N>
+PipelinedBiCGStab<S, L, G, N>::PipelinedBiCGStab(const Teuchos::RCP<problem_type>& problem,
+                                                 const Teuchos::RCP<Teuchos::ParameterList>& parameters)
+    : PipelinedBiCGStab() {
+  TEUCHOS_TEST_FOR_EXCEPTION(problem.is_null(), std::invalid_argument,
+                             "Komvos::PipelinedBiCGStab: the linear problem is null");
+  setProblem(problem);
+  setParameters(parameters);
+}
+
+template <class S, class L, class G, class N>
+Teuchos::RCP<const Teuchos::ParameterList> PipelinedBiCGStab<S, L, G, N>::getValidParameters() const {
+  if (!validParameters_.is_null()) {
+    return validParameters_;
+  }
+  const auto list = Teuchos::parameterList("PIPELINED BICGSTAB");
+  list->set("Convergence Tolerance", static_cast<magnitude_type>(Belos::DefaultSolverParameters::convTol),
+            "Residual norm, scaled, at which a system counts as solved.");
+  list->set("Maximum Iterations", 1000, "Steps at most; a step takes two products.");
+  list->set("Verbosity", static_cast<int>(Belos::Errors), "What to print: a sum of Belos::MsgType.");
+  list->set("Output Style", static_cast<int>(Belos::General), "How to print: Belos::OutputType.");
+  list->set("Output Frequency", -1, "Print each so many iterations; -1: at the end only.");
+  list->set("Deflation Quorum", 1, "Accepted for compatibility: a system that is solved is left alone at once.");
+  list->set("Output Stream", Teuchos::rcpFromRef<std::ostream>(std::cout), "Where to print.");
+  list->set("Show Maximum Residual Norm Only", false, "Print the largest residual norm of several systems only.");
+  list->set("Implicit Residual Scaling", std::string("Norm of Initial Residual"),
+            "What residual norms are divided by.");
+  list->set("Residual Scaling", std::string("Norm of Initial Residual"),
+            "As \"Implicit Residual Scaling\", which is the newer name.");
+  list->set("Timer Label", std::string("Belos"), "Before the name of the timer.");
+  list->set("Variant", std::string("auto"), "auto, pipelined, or merged: two blocking reductions.");
+  list->set("Residual Replacement", true, "Compute residuals anew where rounding errors have grown too large.");
+  list->set("Node-Aware Reductions", true, "Add up within nodes through shared memory, then one rank of each node.");
+  list->set("Check True Residual", true, "Compute it before a system counts as solved.");
+  validParameters_ = list;
+  return validParameters_;
+}
+
+template <class S, class L, class G, class N>
+void PipelinedBiCGStab<S, L, G, N>::setParameters(const Teuchos::RCP<Teuchos::ParameterList>& parameters) {
+  if (parameters.is_null()) {
+    return;
+  }
+  Teuchos::ParameterList given(*parameters);
+  Impl::makeNumber<Belos::MsgType>(given, "Verbosity");
+  Impl::makeNumber<Belos::OutputType>(given, "Output Style");
+  Impl::makeMagnitude<magnitude_type>(given, "Convergence Tolerance");
+  given.validateParameters(*getValidParameters());
+  if (given.isParameter("Variant")) {
+    Impl::requireVariant(given.get<std::string>("Variant"));
+  }
+  // The newer of two names for the same thing counts, if both are given.
+  const std::string newer = "Implicit Residual Scaling", older = "Residual Scaling";
+  if (given.isParameter(newer) || given.isParameter(older)) {
+    const auto scaling = given.get<std::string>(given.isParameter(newer) ? newer : older);
+    Belos::convertStringToScaleType(scaling);  // throws if there is no such scaling
+    given.set(newer, scaling);
+    given.set(older, scaling);
+  }
+  parameters_->setParameters(given);
+}
+
+template <class S, class L, class G, class N>
+void PipelinedBiCGStab<S, L, G, N>::setUserConvStatusTest(const Teuchos::RCP<status_test_type>& test,
+                                                          const typename combination_type::ComboType& how) {
+  userTest_ = test;
+  userCombination_ = how;
+}
+
+template <class S, class L, class G, class N>
+void PipelinedBiCGStab<S, L, G, N>::setDebugStatusTest(const Teuchos::RCP<status_test_type>& test) {
+  debugTest_ = test;
+}
+
+template <class S, class L, class G, class N>
+void PipelinedBiCGStab<S, L, G, N>::reset(Belos::ResetType type) {
+  if ((type & Belos::Problem) != 0 && !problem_.is_null()) {
+    problem_->setProblem();
+  }
+}
+
+/// Of one solve, for it may have other parameters than the last one.
+template <class S, class L, class G, class N>
+void PipelinedBiCGStab<S, L, G, N>::makeTests() {
+  const Teuchos::ParameterList& list = *parameters_;
+  printer_ = Teuchos::rcp(
+      new Belos::OutputManager<S>(list.get<int>("Verbosity"), list.get<Teuchos::RCP<std::ostream>>("Output Stream")));
+  const int allSystems = -1;
+  residualTest_ = Teuchos::rcp(new residual_test_type(list.get<magnitude_type>("Convergence Tolerance"), allSystems,
+                                                      list.get<bool>("Show Maximum Residual Norm Only")));
+  residualTest_->defineScaleForm(Belos::convertStringToScaleType(list.get<std::string>("Implicit Residual Scaling")),
+                                 Belos::TwoNorm);
+  Teuchos::RCP<status_test_type> converged = residualTest_;
+  if (!userTest_.is_null()) {
+    converged = Teuchos::rcp(new combination_type(userCombination_, residualTest_, userTest_));
+  }
+  using Iterations = Belos::StatusTestMaxIters<S, multivector_type, operator_type>;
+  const auto iterations = Teuchos::rcp(new Iterations(list.get<int>("Maximum Iterations")));
+  const auto both = Teuchos::rcp(new combination_type(combination_type::OR, iterations, converged));
+  Belos::StatusTestOutputFactory<S, multivector_type, operator_type> factory(list.get<int>("Output Style"));
+  outputTest_ = factory.create(printer_, both, list.get<int>("Output Frequency"),
+                               Belos::Passed + Belos::Failed + Belos::Undefined);
+  outputTest_->setSolverDesc(" Pipelined BiCGStab ");
+  test_ = converged;
+}
+
+template <class S, class L, class G, class N>
+bool PipelinedBiCGStab<S, L, G, N>::choosePipelined() const {
+  const std::string& variant = parameters_->get<std::string>("Variant");
+  if (variant != "auto") {
+    return variant == "pipelined";
+  }
+  const auto& comm = *problem_->getOperator()->getDomainMap()->getComm();
+  const auto own = Impl::PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(comm));
+  return Impl::detectedTopology(*own)->numNodes() > 1;
+}
+
+template <class S, class L, class G, class N>
+Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
+  TEUCHOS_TEST_FOR_EXCEPTION(problem_.is_null() || !problem_->isProblemSet(), std::logic_error,
+                             "Komvos::PipelinedBiCGStab::solve: the linear problem is "
+                                 << (problem_.is_null() ? "null" : "not set: call its setProblem()"));
+  const std::string label = parameters_->get<std::string>("Timer Label");
+  timer_ = Teuchos::TimeMonitor::getNewCounter(label + ": PipelinedBiCGStab total solve time");
+  makeTests();
+  std::vector<int> columns(problem_->getRHS()->getNumVectors());
+  for (std::size_t j = 0; j < columns.size(); ++j) {
+    columns[j] = static_cast<int>(j);
+  }
+  problem_->setLSIndex(columns);
+
+  using Iteration = Impl::BiCGStabIteration<S, L, G, N>;
+  Impl::BiCGStabOptions options;
+  options.replaceResiduals = parameters_->get<bool>("Residual Replacement");
+  options.checkTrueResidual = parameters_->get<bool>("Check True Residual");
+  options.nodeAwareSums = parameters_->get<bool>("Node-Aware Reductions");
+  pipelined_ = choosePipelined();
+  std::unique_ptr<Iteration> iteration;
+  if (pipelined_) {
+    iteration.reset(new Impl::PipelinedIteration<S, L, G, N>(problem_, printer_, outputTest_, residualTest_, options));
+  } else {
+    iteration.reset(new Impl::MergedIteration<S, L, G, N>(problem_, printer_, outputTest_, residualTest_, options));
+  }
+  {
+    Teuchos::TimeMonitor monitor(*timer_);
+    iteration->setDebugTest(debugTest_);
+    iteration->initialize();
+    iteration->iterate();
+    iteration->finish();
+  }
+  problem_->setCurrLS();
+  outputTest_->print(printer_->stream(Belos::FinalSummary));
+  if (printer_->isVerbosity(Belos::TimingDetails)) {
+    Teuchos::TimeMonitor::summarize(printer_->stream(Belos::TimingDetails));
+  }
+  numIters_ = iteration->getNumIters();
+  numReplacements_ = iteration->counts().replacements;
+  numRestarts_ = iteration->counts().restarts;
+  accuracyLost_ = iteration->stop() == Impl::BiCGStabStop::stagnation;
+  const auto* values = residualTest_->getTestValue();
+  const bool known = iteration->stop() != Impl::BiCGStabStop::notANumber && values != nullptr && !values->empty();
+  achievedTolerance_ =
+      known ? *std::max_element(values->begin(), values->end()) : std::numeric_limits<magnitude_type>::quiet_NaN();
+  const bool converged = known && iteration->stop() == Impl::BiCGStabStop::none && test_->getStatus() == Belos::Passed;
+  return converged ? Belos::Converged : Belos::Unconverged;
+}
+
+template <class S, class L, class G, class N>
+std::string PipelinedBiCGStab<S, L, G, N>::description() const {
+  std::ostringstream text;
+  text << "Komvos::PipelinedBiCGStab<" << Teuchos::ScalarTraits<S>::name()
+       << ">{Variant: " << parameters_->get<std::string>("Variant")
+       << ", Convergence Tolerance: " << parameters_->get<magnitude_type>("Convergence Tolerance") << "}";
+  return text.str();
+}
+
+}  // namespace Komvos
+
+#define KOMVOS_PIPELINEDBICGSTAB_INSTANT(SCALAR, LO, GO, NODE) template class PipelinedBiCGStab<SCALAR, LO, GO, NODE>;

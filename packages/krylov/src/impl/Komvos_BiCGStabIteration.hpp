@@ -1,0 +1,156 @@
+/// \file Komvos_BiCGStabIteration.hpp
+/// What both variants of BiCGStab share: the loop around their steps, residuals, convergence, restarts.
+#pragma once
+
+#include <BelosIteration.hpp>
+#include <BelosLinearProblem.hpp>
+#include <BelosOutputManager.hpp>
+#include <BelosStatusTestGenResNorm.hpp>
+#include <BelosTpetraAdapter.hpp>
+#include <Tpetra_MultiVector.hpp>
+#include <Tpetra_Operator.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "Komvos_NonBlockingSum.hpp"
+
+namespace Komvos::Impl {
+
+/// Why the loop ended, beside the status test.
+enum class BiCGStabStop { none, notANumber, breakdown, stagnation };
+
+struct BiCGStabOptions {
+  bool replaceResiduals = true;  ///< where the estimated gap asks for it
+  bool checkTrueResidual = true;
+  bool nodeAwareSums = true;
+};
+
+/// Counts of one solve.
+struct BiCGStabCounts {
+  int replacements = 0, restarts = 0, checks = 0;
+};
+
+/// All columns of a linear problem at once, each with scalars of its own. A column whose true residual meets the
+/// tolerance is frozen while others go on.
+///
+/// Preconditioners are applied as Belos' BiCGStab does: the left one, then the right one, to what the operator is
+/// applied to. Residuals are those of the problem itself, not preconditioned.
+///
+/// Contracts. All vectors of the problem have the map of the operator's domain, which is the one of its range. The loop
+/// is collective; all ranks take the same decisions, since these depend on reduced numbers only.
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+class BiCGStabIteration
+    : public Belos::Iteration<Scalar, Tpetra::MultiVector<Scalar, LocalOrdinal, GlobalOrdinal, Node>,
+                              Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdinal, Node>> {
+ public:
+  using multivector_type = Tpetra::MultiVector<Scalar, LocalOrdinal, GlobalOrdinal, Node>;
+  using operator_type = Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdinal, Node>;
+  using problem_type = Belos::LinearProblem<Scalar, multivector_type, operator_type>;
+  using status_test_type = Belos::StatusTest<Scalar, multivector_type, operator_type>;
+  using residual_test_type = Belos::StatusTestGenResNorm<Scalar, multivector_type, operator_type>;
+  using magnitude_type = typename Teuchos::ScalarTraits<Scalar>::magnitudeType;
+  using impl_scalar_type = typename multivector_type::impl_scalar_type;
+  using execution_space = typename Node::execution_space;
+  using vector_view = Kokkos::View<impl_scalar_type*, Kokkos::LayoutLeft, typename Node::device_type,
+                                   Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+
+  BiCGStabIteration(const Teuchos::RCP<problem_type>& problem,
+                    const Teuchos::RCP<Belos::OutputManager<Scalar>>& printer,
+                    const Teuchos::RCP<status_test_type>& test, const Teuchos::RCP<residual_test_type>& residualTest,
+                    const BiCGStabOptions& options);
+
+  /// A test that is asked in each iteration, and ends the loop if it passes. Beside the others: some of Belos' tests
+  /// that print take only tests that they know. \param test may be null
+  void setDebugTest(const Teuchos::RCP<status_test_type>& test) { debugTest_ = test; }
+
+  /// From the problem's current solution. \note Collective.
+  void initialize() override;
+  /// Until the status test passes, all columns have converged, or no step can be done. \note Collective.
+  void iterate() override;
+
+  /// Writes the solution to the problem's vectors, where it is not there already.
+  void finish();
+
+  BiCGStabStop stop() const { return stop_; }
+  const BiCGStabCounts& counts() const { return counts_; }
+
+  int getNumIters() const override { return numIters_; }
+  void resetNumIters(int iterations = 0) override { numIters_ = iterations; }
+  /// Norms of the recursive residuals: no communication. \return null, as Belos' methods do that have norms only
+  Teuchos::RCP<const multivector_type> getNativeResiduals(std::vector<magnitude_type>* norms) const override;
+  /// \return null: the problem's solution is up to date
+  Teuchos::RCP<multivector_type> getCurrentUpdate() const override { return Teuchos::null; }
+  const problem_type& getProblem() const override { return *problem_; }
+  int getBlockSize() const override { return numColumns_; }
+  void setBlockSize(int) override;
+  bool isInitialized() override { return initialized_; }
+
+ protected:
+  enum class Column { active, frozen };
+
+  /// One step for all active columns: x, r and norms_ of the next iteration. Calls askForRestart() where a column has
+  /// broken down.
+  virtual void step() = 0;
+  /// x has changed or is new, or r has drifted: computes r = b - A x and what follows from it, sets norms_. Columns
+  /// whose restart is asked for get a new shadow residual, r, and forget their directions.
+  virtual void recompute() = 0;
+
+  void askForRestart(int column, const std::string& why);
+  /// Of all columns. Clears what was asked for.
+  std::vector<bool> takeRestarts();
+
+  Teuchos::RCP<multivector_type> newVectors() const;
+  void applyOperator(const multivector_type& in, multivector_type& out) const;
+  bool isPreconditioned() const { return problem_->isLeftPrec() || problem_->isRightPrec(); }
+  void precondition(const multivector_type& in, multivector_type& out) const;
+  /// r = b - A x
+  void computeResidual(multivector_type& r) const;
+
+  static vector_view column(multivector_type& vectors, int j);
+  int localRows() const { return localRows_; }
+  int numColumns() const { return numColumns_; }
+  bool isActive(int j) const { return columns_[j] == Column::active; }
+  multivector_type& x() const { return *x_; }
+  Belos::OutputManager<Scalar>& printer() const { return *printer_; }
+  const problem_type& problem() const { return *problem_; }
+  /// For so many numbers. \note Collective.
+  std::unique_ptr<NonBlockingSum<magnitude_type>> newSum(int capacity) const;
+
+  /// The norm at which the residual of a column meets the tolerance; 0 before the first status test.
+  double toleratedNorm(int j) const { return toleratedNorms_[j]; }
+
+  static double magnitude(const impl_scalar_type& value);
+  static double roundoff() { return static_cast<double>(Teuchos::ScalarTraits<magnitude_type>::eps()) / 2; }
+
+  const BiCGStabOptions options_;
+  BiCGStabCounts counts_;
+  std::vector<double> norms_;  // of the residuals, by column
+
+ private:
+  bool meetsTolerance(int j) const;
+  bool scalingIsANumber();
+  void learnToleratedNorms();
+  bool anyNewlyMeets() const;
+  void check();
+  void requireProgress();
+  bool restartsAskedFor() const;
+  void giveUp(BiCGStabStop stop, const std::string& text);
+
+  Teuchos::RCP<problem_type> problem_;
+  Teuchos::RCP<Belos::OutputManager<Scalar>> printer_;
+  Teuchos::RCP<status_test_type> test_, debugTest_;
+  Teuchos::RCP<residual_test_type> residualTest_;
+  Teuchos::RCP<multivector_type> x_;
+  int numColumns_ = 0, localRows_ = 0, numIters_ = 0;
+  bool initialized_ = false;
+  BiCGStabStop stop_ = BiCGStabStop::none;
+  std::vector<Column> columns_;
+  std::vector<double> toleratedNorms_;
+  std::vector<bool> restarts_;
+  double normAtRestart_ = 0;  // the largest one, when the directions were forgotten last
+  int vainRestarts_ = 0, vainChecks_ = 0;
+  double normAtCheck_ = 0;
+};
+
+}  // namespace Komvos::Impl

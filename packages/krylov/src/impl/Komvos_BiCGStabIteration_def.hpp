@@ -1,0 +1,290 @@
+#pragma once
+
+#include <Teuchos_Assert.hpp>
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "Komvos_BiCGStabIteration.hpp"
+#include "Komvos_DetectedTopology.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_TpetraShim.hpp"
+
+// How this works. iterate() asks the status test, which looks at the norms of the recursive residuals and prints them,
+// then does a step. As soon as a column seems to have converged, check() computes its true residual; if that meets the
+// tolerance too, the column is frozen, else all go on from the true residual. A column that breaks down asks for a
+// restart, which recompute() carries out before the next step.
+namespace Komvos::Impl {
+
+namespace {
+
+/// Restarts in a row, or true residuals, without the residual falling by a tenth: then nothing will help.
+const int maxVain = 5;
+const double enoughProgress = 0.9;
+
+}  // namespace
+
+template <class S, class L, class G, class N>
+BiCGStabIteration<S, L, G, N>::BiCGStabIteration(const Teuchos::RCP<problem_type>& problem,
+                                                 const Teuchos::RCP<Belos::OutputManager<S>>& printer,
+                                                 const Teuchos::RCP<status_test_type>& test,
+                                                 const Teuchos::RCP<residual_test_type>& residualTest,
+                                                 const BiCGStabOptions& options)
+    : options_(options), problem_(problem), printer_(printer), test_(test), residualTest_(residualTest) {
+  const auto& A = *problem_->getOperator();
+  const bool square = A.getDomainMap()->isSameAs(*A.getRangeMap());
+  TEUCHOS_TEST_FOR_EXCEPTION(!square, std::invalid_argument,
+                             "Komvos::PipelinedBiCGStab: the operator's domain map ("
+                                 << A.getDomainMap()->getGlobalNumElements() << " elements) and range map ("
+                                 << A.getRangeMap()->getGlobalNumElements() << ") are not the same");
+  localRows_ = static_cast<int>(localLength(*A.getDomainMap()));
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::initialize() {
+  const auto solution = problem_->getLHS();
+  numColumns_ = static_cast<int>(solution->getNumVectors());
+  // Kernels want columns at equal distances.
+  x_ = solution->isConstantStride() ? solution : Teuchos::rcp(new multivector_type(*solution, Teuchos::Copy));
+  columns_.assign(numColumns_, Column::active);
+  restarts_.assign(numColumns_, true);
+  norms_.assign(numColumns_, 0);
+  toleratedNorms_.assign(numColumns_, 0);
+  stop_ = BiCGStabStop::none;
+  counts_ = BiCGStabCounts{};
+  numIters_ = vainRestarts_ = vainChecks_ = 0;
+  recompute();
+  normAtRestart_ = normAtCheck_ = *std::max_element(norms_.begin(), norms_.end());
+  initialized_ = true;
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::iterate() {
+  if (!initialized_) {
+    initialize();
+  }
+  while (stop_ == BiCGStabStop::none) {
+    if (!std::all_of(norms_.begin(), norms_.end(), [](double norm) { return std::isfinite(norm); })) {
+      giveUp(BiCGStabStop::notANumber, "a residual is not a number");
+      return;
+    }
+    if (x_.get() != problem_->getLHS().get()) {
+      finish();  // a status test may look at the solution
+    }
+    if (!scalingIsANumber()) {
+      giveUp(BiCGStabStop::notANumber, "the initial residual, or what residuals are divided by, is not a number");
+      return;
+    }
+    learnToleratedNorms();
+    if (anyNewlyMeets() && options_.checkTrueResidual) {
+      check();
+    }
+    const bool ended = !debugTest_.is_null() && debugTest_->checkStatus(this) == Belos::Passed;
+    if (test_->checkStatus(this) == Belos::Passed || ended || stop_ != BiCGStabStop::none) {
+      return;
+    }
+    if (restartsAskedFor()) {
+      requireProgress();
+      if (stop_ != BiCGStabStop::none) {
+        return;
+      }
+      ++counts_.restarts;
+      recompute();
+    }
+    step();
+    ++numIters_;
+  }
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::finish() {
+  const auto solution = problem_->getLHS();
+  if (initialized_ && x_.get() != solution.get()) {
+    Tpetra::deep_copy(*solution, *x_);
+  }
+}
+
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::meetsTolerance(int j) const {
+  const auto* values = residualTest_->getTestValue();
+  return (*values)[j] <= residualTest_->getTolerance();
+}
+
+/// Asks the test of the tolerance alone, which throws where its scaling is not a number: on all ranks.
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::scalingIsANumber() {
+  try {
+    residualTest_->checkStatus(this);
+    return true;
+  } catch (const Belos::StatusTestError&) {
+    return false;
+  }
+}
+
+/// The status test keeps its scaling to itself, but its value is the norm divided by it.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::learnToleratedNorms() {
+  const auto& values = *residualTest_->getTestValue();
+  for (int j = 0; j < numColumns_; ++j) {
+    if (toleratedNorms_[j] == 0 && values[j] > 0) {
+      toleratedNorms_[j] = norms_[j] * static_cast<double>(residualTest_->getTolerance() / values[j]);
+    }
+  }
+}
+
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::anyNewlyMeets() const {
+  for (int j = 0; j < numColumns_; ++j) {
+    if (isActive(j) && meetsTolerance(j)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Replaces recursive residuals by true ones, and freezes the columns that have converged while others have not.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::check() {
+  ++counts_.checks;
+  recompute();
+  residualTest_->checkStatus(this);
+  double largest = 0;  // of those that go on
+  bool anyMeets = false;
+  for (int j = 0; j < numColumns_; ++j) {
+    if (isActive(j) && meetsTolerance(j)) {
+      anyMeets = true;
+    } else if (isActive(j)) {
+      largest = std::max(largest, norms_[j]);
+    }
+  }
+  for (int j = 0; j < numColumns_ && largest > 0; ++j) {
+    if (isActive(j) && meetsTolerance(j)) {
+      columns_[j] = Column::frozen;
+      restarts_[j] = false;
+    }
+  }
+  vainChecks_ = anyMeets || largest < enoughProgress * normAtCheck_ ? 0 : vainChecks_ + 1;
+  normAtCheck_ = anyMeets ? std::max(largest, normAtCheck_) : largest;
+  if (vainChecks_ >= maxVain) {
+    std::ostringstream text;
+    text << "the true residual stays at " << largest
+         << ", though the recursive one meets the tolerance; rounding errors "
+         << "allow no more";
+    giveUp(BiCGStabStop::stagnation, text.str());
+  }
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::askForRestart(int column, const std::string& why) {
+  printer_->stream(Belos::Warnings) << "Komvos::PipelinedBiCGStab: iteration " << numIters_ + 1 << ", column " << column
+                                    << ": " << why << "; starts again with a new shadow residual" << std::endl;
+  restarts_[column] = true;
+}
+
+template <class S, class L, class G, class N>
+std::vector<bool> BiCGStabIteration<S, L, G, N>::takeRestarts() {
+  std::vector<bool> taken(numColumns_, false);
+  taken.swap(restarts_);
+  return taken;
+}
+
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::restartsAskedFor() const {
+  return std::find(restarts_.begin(), restarts_.end(), true) != restarts_.end();
+}
+
+/// Since the last restart, or it was in vain.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::requireProgress() {
+  double largest = 0;
+  for (int j = 0; j < numColumns_; ++j) {
+    largest = restarts_[j] ? std::max(largest, norms_[j]) : largest;
+  }
+  vainRestarts_ = largest < enoughProgress * normAtRestart_ ? 0 : vainRestarts_ + 1;
+  normAtRestart_ = largest;
+  if (vainRestarts_ >= maxVain) {
+    std::ostringstream text;
+    text << maxVain << " restarts after breakdowns have not made the residual, " << largest << ", smaller";
+    giveUp(BiCGStabStop::breakdown, text.str());
+  }
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::giveUp(BiCGStabStop stop, const std::string& text) {
+  stop_ = stop;
+  printer_->stream(Belos::Warnings) << "Komvos::PipelinedBiCGStab: gives up after " << numIters_
+                                    << " iterations: " << text << std::endl;
+}
+
+template <class S, class L, class G, class N>
+auto BiCGStabIteration<S, L, G, N>::getNativeResiduals(std::vector<magnitude_type>* norms) const
+    -> Teuchos::RCP<const multivector_type> {
+  if (norms != nullptr) {
+    norms->assign(norms_.begin(), norms_.end());
+  }
+  return Teuchos::null;
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::setBlockSize(int size) {
+  TEUCHOS_TEST_FOR_EXCEPTION(
+      size != numColumns_, std::invalid_argument,
+      "Komvos::PipelinedBiCGStab: solves all " << numColumns_ << " columns at once, not " << size);
+}
+
+template <class S, class L, class G, class N>
+auto BiCGStabIteration<S, L, G, N>::newVectors() const -> Teuchos::RCP<multivector_type> {
+  return Teuchos::rcp(new multivector_type(problem_->getOperator()->getDomainMap(), numColumns_));
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::applyOperator(const multivector_type& in, multivector_type& out) const {
+  problem_->applyOp(in, out);
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::precondition(const multivector_type& in, multivector_type& out) const {
+  if (problem_->isLeftPrec() && problem_->isRightPrec()) {
+    const auto between = newVectors();
+    problem_->applyLeftPrec(in, *between);
+    problem_->applyRightPrec(*between, out);
+  } else if (problem_->isLeftPrec()) {
+    problem_->applyLeftPrec(in, out);
+  } else {
+    problem_->applyRightPrec(in, out);
+  }
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::computeResidual(multivector_type& r) const {
+  const S one = Teuchos::ScalarTraits<S>::one();
+  problem_->applyOp(*x_, r);
+  r.update(one, *problem_->getRHS(), -one);
+}
+
+template <class S, class L, class G, class N>
+auto BiCGStabIteration<S, L, G, N>::column(multivector_type& vectors, int j) -> vector_view {
+  const auto view = vectors.getLocalViewDevice(Tpetra::Access::ReadWrite);
+  return vector_view(view.data() + static_cast<std::size_t>(j) * view.stride(1), view.extent(0));
+}
+
+template <class S, class L, class G, class N>
+auto BiCGStabIteration<S, L, G, N>::newSum(int capacity) const -> std::unique_ptr<NonBlockingSum<magnitude_type>> {
+  const auto& comm = *problem_->getOperator()->getDomainMap()->getComm();
+  const auto own = PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(comm));
+  const auto topology = detectedTopology(*own);
+  return std::make_unique<NonBlockingSum<magnitude_type>>(own, capacity,
+                                                          options_.nodeAwareSums ? topology.get() : nullptr);
+}
+
+template <class S, class L, class G, class N>
+double BiCGStabIteration<S, L, G, N>::magnitude(const impl_scalar_type& value) {
+  if constexpr (std::is_floating_point_v<impl_scalar_type>) {
+    return std::abs(static_cast<double>(value));
+  } else {
+    return std::hypot(static_cast<double>(value.real()), static_cast<double>(value.imag()));
+  }
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,43 @@
+/// \file Komvos_MergedIteration.hpp
+/// BiCGStab with two blocking reductions a step instead of Belos' five.
+#pragma once
+
+#include "Komvos_BiCGStabIteration.hpp"
+
+namespace Komvos::Impl {
+
+/// One step, for each column (hat: preconditioned):
+///
+///     s = A p^                     reduce (r*, s), (s, s)
+///     alpha = rho / (r*, s)        q = r - alpha s,  y = A q^
+///                                  reduce (q, y), (y, y), (q, q), (r*, q), (r*, y)
+///     omega = (y, q) / (y, y)      x += alpha p^ + omega q^,  r = q - omega y
+///     rho' = (r*, q) - omega (r*, y),  |r|^2 = |q|^2 - |(y, q)|^2 / |y|^2
+///     beta = (rho' / rho)(alpha / omega),  p = r + beta (p - omega s)
+///
+/// The last line's norm suffers from cancellation where omega reduces the residual a lot; convergence is checked with
+/// the true one.
+template <class S, class L, class G, class N>
+class MergedIteration : public BiCGStabIteration<S, L, G, N> {
+ public:
+  using base_type = BiCGStabIteration<S, L, G, N>;
+  using base_type::base_type;
+  using typename base_type::impl_scalar_type;
+  using typename base_type::magnitude_type;
+  using typename base_type::multivector_type;
+
+ private:
+  using Vectors = Teuchos::RCP<multivector_type>;
+
+  void step() override;
+  void recompute() override;
+  void allocate();
+  void chooseAlpha();
+  void chooseOmega();
+
+  Vectors r_, shadow_, p_, pHat_, s_, qHat_, y_;
+  std::unique_ptr<NonBlockingSum<magnitude_type>> sum_;
+  std::vector<impl_scalar_type> rho_, alpha_, beta_, omega_;
+};
+
+}  // namespace Komvos::Impl

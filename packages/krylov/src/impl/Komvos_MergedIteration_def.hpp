@@ -1,0 +1,133 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "Komvos_BiCGStabIteration_def.hpp"
+#include "Komvos_BiCGStabKernels.hpp"
+#include "Komvos_ColumnDots.hpp"
+#include "Komvos_MergedIteration.hpp"
+
+namespace Komvos::Impl {
+
+template <class S, class L, class G, class N>
+void MergedIteration<S, L, G, N>::allocate() {
+  if (sum_ != nullptr) {
+    return;
+  }
+  for (Vectors* vectors : {&r_, &shadow_, &p_, &s_, &y_}) {
+    *vectors = this->newVectors();
+  }
+  pHat_ = this->isPreconditioned() ? this->newVectors() : p_;
+  qHat_ = this->isPreconditioned() ? this->newVectors() : r_;
+  using Dots = MergedStabilizerDots<typename base_type::vector_view>;
+  sum_ = this->newSum(ColumnDots<Dots>::numbers(this->numColumns()));
+  for (auto* scalars : {&rho_, &alpha_, &beta_, &omega_}) {
+    scalars->assign(this->numColumns(), impl_scalar_type(0));
+  }
+}
+
+template <class S, class L, class G, class N>
+void MergedIteration<S, L, G, N>::recompute() {
+  allocate();
+  const std::vector<bool> restart = this->takeRestarts();
+  this->computeResidual(*r_);
+  using Row = MergedShadowDots<typename base_type::vector_view>;
+  const ColumnDots<Row> dots(*sum_);
+  for (int j = 0; j < this->numColumns(); ++j) {
+    const auto r = this->column(*r_, j), shadow = this->column(*shadow_, j);
+    if (restart[j]) {
+      Kokkos::deep_copy(shadow, r);
+      Kokkos::deep_copy(this->column(*p_, j), r);
+    }
+    dots.set(j, runRows(typename base_type::execution_space(), "Komvos::BiCGStab: norms", this->localRows(),
+                        Row{shadow, r}));
+  }
+  sum_->run(dots.numbers(this->numColumns()));
+  for (int j = 0; j < this->numColumns(); ++j) {
+    rho_[j] = dots.get(j, Row::shadowS);
+    this->norms_[j] = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
+  }
+}
+
+template <class S, class L, class G, class N>
+void MergedIteration<S, L, G, N>::step() {
+  if (this->isPreconditioned()) {
+    this->precondition(*p_, *pHat_);
+  }
+  this->applyOperator(*pHat_, *s_);
+  chooseAlpha();
+  if (this->isPreconditioned()) {
+    this->precondition(*r_, *qHat_);
+  }
+  this->applyOperator(*qHat_, *y_);
+  chooseOmega();
+}
+
+/// alpha = rho / (r*, s), and q = r - alpha s in place of r
+template <class S, class L, class G, class N>
+void MergedIteration<S, L, G, N>::chooseAlpha() {
+  using View = typename base_type::vector_view;
+  using Row = MergedShadowDots<View>;
+  const typename base_type::execution_space space;
+  const ColumnDots<Row> dots(*sum_);
+  for (int j = 0; j < this->numColumns(); ++j) {
+    dots.set(j, runRows(space, "Komvos::BiCGStab: (r*, s)", this->localRows(),
+                        Row{this->column(*shadow_, j), this->column(*s_, j)}));
+  }
+  sum_->run(dots.numbers(this->numColumns()));
+  for (int j = 0; j < this->numColumns(); ++j) {
+    const impl_scalar_type shadowS = dots.get(j, Row::shadowS);
+    const double s = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
+    alpha_[j] = impl_scalar_type(0);
+    if (!this->isActive(j)) {
+      continue;
+    }
+    if (this->magnitude(shadowS) <= 2 * this->roundoff() * s * this->norms_[j]) {
+      this->askForRestart(j, "(r*, A p) is zero but for rounding");
+      continue;
+    }
+    alpha_[j] = rho_[j] / shadowS;
+    const View q = this->column(*r_, j), from = this->column(*s_, j);
+    Kokkos::parallel_for("Komvos::BiCGStab: q = r - alpha s", range(space, 0, this->localRows()),
+                         MergedHalfStep<View>{q, from, alpha_[j]});
+  }
+}
+
+template <class S, class L, class G, class N>
+void MergedIteration<S, L, G, N>::chooseOmega() {
+  using View = typename base_type::vector_view;
+  using Row = MergedStabilizerDots<View>;
+  const typename base_type::execution_space space;
+  const ColumnDots<Row> dots(*sum_);
+  for (int j = 0; j < this->numColumns(); ++j) {
+    dots.set(j, runRows(space, "Komvos::BiCGStab: (y, q)", this->localRows(),
+                        Row{this->column(*r_, j), this->column(*y_, j), this->column(*shadow_, j)}));
+  }
+  sum_->run(dots.numbers(this->numColumns()));
+  for (int j = 0; j < this->numColumns(); ++j) {
+    if (!this->isActive(j) || alpha_[j] == impl_scalar_type(0)) {
+      continue;  // frozen, or broken down: x and r stay
+    }
+    const impl_scalar_type qy = dots.get(j, Row::qy);
+    const double q2 = this->magnitude(dots.get(j, Row::qq)), y2 = this->magnitude(dots.get(j, Row::yy));
+    omega_[j] = y2 > 0 ? impl_scalar_type(qy / impl_scalar_type(y2)) : impl_scalar_type(0);
+    const impl_scalar_type rho = dots.get(j, Row::shadowQ) - omega_[j] * dots.get(j, Row::shadowY);
+    const double shadow = std::sqrt(this->magnitude(dots.get(j, Row::shadowShadow)));
+    const double norm2 = q2 - (y2 > 0 ? std::pow(this->magnitude(qy), 2) / y2 : 0);
+    this->norms_[j] = std::sqrt(norm2 >= 0 || std::isnan(norm2) ? norm2 : 0.0);
+    if (q2 > 0 && this->magnitude(qy) <= 2 * this->roundoff() * std::sqrt(q2 * y2)) {
+      this->askForRestart(j, "omega is zero but for rounding");
+    } else if (this->norms_[j] > 0 && this->magnitude(rho) <= 2 * this->roundoff() * shadow * this->norms_[j]) {
+      this->askForRestart(j, "(r*, r) is zero but for rounding");
+    }
+    beta_[j] = omega_[j] == impl_scalar_type(0) ? impl_scalar_type(0) : (rho / rho_[j]) * (alpha_[j] / omega_[j]);
+    rho_[j] = rho;
+    Kokkos::parallel_for("Komvos::BiCGStab: x, r and p", range(space, 0, this->localRows()),
+                         MergedUpdate<View>{this->column(this->x(), j), this->column(*r_, j), this->column(*p_, j),
+                                            this->column(*pHat_, j), this->column(*qHat_, j), this->column(*s_, j),
+                                            this->column(*y_, j), alpha_[j], beta_[j], omega_[j]});
+  }
+}
+
+}  // namespace Komvos::Impl

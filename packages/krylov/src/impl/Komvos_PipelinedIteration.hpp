@@ -1,0 +1,69 @@
+/// \file Komvos_PipelinedIteration.hpp
+/// Pipelined BiCGStab: two reductions a step, each hidden behind a product and a preconditioner.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "Komvos_BiCGStabIteration.hpp"
+#include "Komvos_GapEstimate.hpp"
+
+namespace Komvos::Impl {
+
+/// The method of Cools and Vanroose, "The communication-hiding pipelined BiCGStab method for the parallel solution of
+/// large unsymmetric linear systems", Parallel Computing 65 (2017), with preconditioning; also Figure 2(b) of Yamazaki
+/// et al., "Distributed-memory lattice H-matrix factorization" [paper 004 of this project], whose line 21 must read t
+/// := A f. One step, for each column (hat: preconditioned):
+///
+///     p^ = r^ + beta (p^ - omega s^)      s = w + beta (s - omega z)
+///     s^ = w^ + beta (s^ - omega z^)      z = t + beta (z - omega v)
+///     q = r - alpha s    q^ = r^ - alpha s^    y = w - alpha z
+///     reduce (y, q), (y, y)                   || z^ = M z,  v = A z^
+///     omega = (y, q) / (y, y)             x += alpha p^ + omega q^
+///     r = q - omega y    r^ = q^ - omega (w^ - alpha z^)    w = y - omega (t - alpha v)
+///     reduce (r*, r), (r*, w), (r*, s), (r*, z), (r, r)   || w^ = M w,  t = A w^
+///     beta = (alpha / omega) (r*, r) / (r*, r)_old
+///     alpha = (r*, r) / ((r*, w) + beta (r*, s) - beta omega (r*, z))
+///
+/// The updates before each reduction are one kernel: 32 vectors are read or written in a step, 22 without a
+/// preconditioner, the least if each half reads what it needs once. q, q^ and y are never stored: 13 vectors, 9
+/// without. The same kernels give the norms that GapEstimate needs. Where it finds that r has drifted, or w, all
+/// vectors are computed anew from x and p^: 7 products (counting those of a step), and a third reduction.
+template <class S, class L, class G, class N>
+class PipelinedIteration : public BiCGStabIteration<S, L, G, N> {
+ public:
+  using base_type = BiCGStabIteration<S, L, G, N>;
+  using base_type::base_type;
+  using typename base_type::impl_scalar_type;
+  using typename base_type::magnitude_type;
+  using typename base_type::multivector_type;
+
+ private:
+  using Vectors = Teuchos::RCP<multivector_type>;
+  struct Scalars {
+    impl_scalar_type alpha{}, beta{}, rho{};  // of the next step
+    impl_scalar_type lastAlpha{}, lastRho{}, omega{};
+    double normW = 0, normZ = 0, normRHat = 0, normX = 0;
+  };
+
+  void step() override;
+  void recompute() override;
+  void allocate();
+  void estimateNorms();
+  void startDirections();
+  void chooseOmega();
+  void startResiduals(bool update);
+  void takeResiduals(bool computed, const std::vector<bool>& restarted);
+  bool hasDrifted() const;
+  void chooseAlpha(int column, bool restarted);
+  /// out^ = M in, out = A out^, letting the sum that is under way go on in between.
+  void preconditionAndApply(const multivector_type& in, multivector_type& hat, multivector_type& out);
+
+  Vectors r_, rHat_, w_, wHat_, p_, s_, sHat_, z_, zHat_, t_, v_, shadow_;
+  std::unique_ptr<NonBlockingSum<magnitude_type>> sum_;
+  std::vector<Scalars> scalars_;
+  std::vector<GapEstimate> gaps_;
+  double operatorNorm_ = 0;
+};
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,249 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+
+#include "Komvos_BiCGStabIteration_def.hpp"
+#include "Komvos_BiCGStabKernels.hpp"
+#include "Komvos_ColumnDots.hpp"
+#include "Komvos_PipelinedIteration.hpp"
+
+// How this works. A step is: kernel of the directions, reduction 1 behind z^ = M z and v = A z^, omega; kernel of the
+// residuals, reduction 2 behind w^ = M w and t = A w^, then beta and alpha of the next step. recompute() computes r, w,
+// s, z and v from their definitions and ends as a step does; it is the beginning, a residual replacement, the check of
+// a true residual, and a restart, in which shadow residuals become r and beta becomes 0.
+namespace Komvos::Impl {
+
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::allocate() {
+  if (sum_ != nullptr) {
+    return;
+  }
+  for (Vectors* vectors : {&r_, &w_, &p_, &s_, &z_, &t_, &v_, &shadow_}) {
+    *vectors = this->newVectors();
+  }
+  const bool hats = this->isPreconditioned();
+  rHat_ = hats ? this->newVectors() : r_;
+  wHat_ = hats ? this->newVectors() : w_;
+  sHat_ = hats ? this->newVectors() : s_;
+  zHat_ = hats ? this->newVectors() : z_;
+  using Dots = PipelinedResiduals<typename base_type::vector_view>;
+  sum_ = this->newSum(ColumnDots<Dots>::numbers(this->numColumns()));
+  scalars_.resize(this->numColumns());
+  estimateNorms();
+}
+
+/// ||A||_F / sqrt(n), from the product with a random vector of signs, whose expected square it is; and ||b||.
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::estimateNorms() {
+  const auto signs = this->newVectors(), product = this->newVectors();
+  const auto map = signs->getMap()->getLocalMap();
+  for (int j = 0; j < this->numColumns(); ++j) {
+    setSigns(typename base_type::execution_space(), map, this->column(*signs, j));
+  }
+  this->applyOperator(*signs, *product);
+  Teuchos::Array<magnitude_type> products(this->numColumns()), sides(this->numColumns());
+  product->norm2(products());
+  this->problem().getRHS()->norm2(sides());
+  const double rows = static_cast<double>(product->getGlobalLength());
+  operatorNorm_ = rows > 0 ? static_cast<double>(products[0]) / std::sqrt(rows) : 0;
+  for (int j = 0; j < this->numColumns(); ++j) {
+    gaps_.emplace_back(this->roundoff(), operatorNorm_, static_cast<double>(sides[j]));
+  }
+}
+
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::preconditionAndApply(const multivector_type& in, multivector_type& hat,
+                                                          multivector_type& out) {
+  if (this->isPreconditioned()) {
+    this->precondition(in, hat);
+    sum_->progress();
+  }
+  this->applyOperator(hat, out);
+}
+
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::recompute() {
+  allocate();
+  const std::vector<bool> restart = this->takeRestarts();
+  this->computeResidual(*r_);
+  preconditionAndApply(*r_, *rHat_, *w_);
+  for (int j = 0; j < this->numColumns(); ++j) {
+    if (restart[j]) {
+      Kokkos::deep_copy(this->column(*shadow_, j), this->column(*r_, j));
+      Kokkos::deep_copy(this->column(*p_, j), impl_scalar_type(0));
+    }
+  }
+  if (std::find(restart.begin(), restart.end(), false) != restart.end()) {
+    this->applyOperator(*p_, *s_);
+    preconditionAndApply(*s_, *sHat_, *z_);
+    preconditionAndApply(*z_, *zHat_, *v_);
+  }
+  startResiduals(false);
+  preconditionAndApply(*w_, *wHat_, *t_);
+  takeResiduals(true, restart);
+}
+
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::step() {
+  for (Scalars& now : scalars_) {
+    now.lastAlpha = now.alpha;
+    now.lastRho = now.rho;
+  }
+  startDirections();
+  preconditionAndApply(*z_, *zHat_, *v_);
+  chooseOmega();
+  startResiduals(true);
+  preconditionAndApply(*w_, *wHat_, *t_);
+  takeResiduals(false, std::vector<bool>(this->numColumns(), false));
+  if (this->options_.replaceResiduals && hasDrifted()) {
+    ++this->counts_.replacements;
+    recompute();
+  }
+}
+
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::startDirections() {
+  using View = typename base_type::vector_view;
+  using Row = PipelinedDirections<View>;
+  const ColumnDots<Row> dots(*sum_);
+  for (int j = 0; j < this->numColumns(); ++j) {
+    if (!this->isActive(j)) {
+      dots.set(j, {});
+      continue;
+    }
+    const auto at = [j](const Vectors& vectors) { return base_type::column(*vectors, j); };
+    dots.set(j,
+             runRows(typename base_type::execution_space(), "Komvos::PipelinedBiCGStab: directions", this->localRows(),
+                     Row{at(p_), at(s_), at(sHat_), at(z_), at(r_), at(rHat_), at(w_), at(wHat_), at(zHat_), at(t_),
+                         at(v_), scalars_[j].alpha, scalars_[j].beta, scalars_[j].omega, this->isPreconditioned()}));
+  }
+  sum_->start(dots.numbers(this->numColumns()));
+}
+
+/// Waits for the sums of the directions.
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::chooseOmega() {
+  using Row = PipelinedDirections<typename base_type::vector_view>;
+  const ColumnDots<Row> dots(*sum_);
+  sum_->wait();
+  for (int j = 0; j < this->numColumns(); ++j) {
+    if (!this->isActive(j)) {
+      continue;
+    }
+    const auto norm = [&](int dot) { return std::sqrt(this->magnitude(dots.get(j, dot))); };
+    const double s = norm(Row::ss), hatOfS = this->isPreconditioned() ? norm(Row::sHatsHat) : s;
+    const double wHat = this->isPreconditioned() ? norm(Row::wHatwHat) : scalars_[j].normW;
+    gaps_[j].advanceDirections(std::complex<double>(scalars_[j].beta), std::complex<double>(scalars_[j].omega),
+                               {norm(Row::pp), s, hatOfS, norm(Row::zz), wHat});
+    scalars_[j].normZ = norm(Row::zz);
+    const impl_scalar_type qy = dots.get(j, Row::qy), yy = dots.get(j, Row::yy);
+    const double q = norm(Row::qq), y = norm(Row::yy);
+    scalars_[j].omega = y > 0 ? impl_scalar_type(qy / yy) : impl_scalar_type(0);
+    if (q > 0 && this->magnitude(qy) <= 2 * this->roundoff() * q * y) {
+      this->askForRestart(j, "omega is zero but for rounding");
+    }
+  }
+}
+
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::startResiduals(bool update) {
+  using View = typename base_type::vector_view;
+  using Row = PipelinedResiduals<View>;
+  const ColumnDots<Row> dots(*sum_);
+  for (int j = 0; j < this->numColumns(); ++j) {
+    if (!this->isActive(j)) {
+      dots.set(j, {});
+      continue;
+    }
+    const auto at = [j](const Vectors& vectors) { return base_type::column(*vectors, j); };
+    dots.set(j,
+             runRows(typename base_type::execution_space(), "Komvos::PipelinedBiCGStab: residuals", this->localRows(),
+                     Row{base_type::column(this->x(), j), at(r_), at(rHat_), at(w_), at(p_), at(s_), at(sHat_), at(z_),
+                         at(wHat_), at(zHat_), at(t_), at(v_), at(shadow_), scalars_[j].lastAlpha, scalars_[j].omega,
+                         this->isPreconditioned(), update}));
+  }
+  sum_->start(dots.numbers(this->numColumns()));
+}
+
+/// Waits for the sums of the residuals; then norms_ are those of the new ones.
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::takeResiduals(bool computed, const std::vector<bool>& restarted) {
+  using Row = PipelinedResiduals<typename base_type::vector_view>;
+  const ColumnDots<Row> dots(*sum_);
+  sum_->wait();
+  for (int j = 0; j < this->numColumns(); ++j) {
+    if (!this->isActive(j)) {
+      continue;
+    }
+    const auto norm = [&](int dot) { return std::sqrt(this->magnitude(dots.get(j, dot))); };
+    const double r = norm(Row::rr), w = norm(Row::ww), z = norm(Row::zHatzHat);
+    const GapEstimate::Residuals norms{norm(Row::xx), r, this->isPreconditioned() ? norm(Row::rHatrHat) : r, w,
+                                       this->isPreconditioned() ? z : scalars_[j].normZ};
+    if (computed) {
+      gaps_[j].reset(norms);
+    } else {
+      gaps_[j].advanceResiduals(std::complex<double>(scalars_[j].lastAlpha), std::complex<double>(scalars_[j].omega),
+                                norms);
+    }
+    this->norms_[j] = r;
+    scalars_[j].normW = w;
+    scalars_[j].normRHat = norms.rHat;
+    scalars_[j].normX = norms.x;
+    chooseAlpha(j, restarted[j]);
+  }
+}
+
+/// beta = (alpha / omega) (r*, r) / (r*, r)_old,  alpha = (r*, r) / ((r*, w) + beta (r*, s) - beta omega (r*, z))
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::chooseAlpha(int j, bool restarted) {
+  using Row = PipelinedResiduals<typename base_type::vector_view>;
+  const ColumnDots<Row> dots(*sum_);
+  const impl_scalar_type zero(0);
+  Scalars& now = scalars_[j];
+  now.rho = dots.get(j, Row::shadowR);
+  const bool first = restarted || now.lastAlpha == zero || now.omega == zero || now.lastRho == zero;
+  now.beta = first ? zero : impl_scalar_type((now.lastAlpha / now.omega) * (now.rho / now.lastRho));
+  const impl_scalar_type shadowW = dots.get(j, Row::shadowW);
+  const impl_scalar_type shadowS = first ? zero : impl_scalar_type(now.beta * dots.get(j, Row::shadowS));
+  const impl_scalar_type shadowZ = first ? zero : impl_scalar_type(now.beta * now.omega * dots.get(j, Row::shadowZ));
+  const impl_scalar_type denominator = shadowW + shadowS - shadowZ;
+  const double shadow = std::sqrt(this->magnitude(dots.get(j, Row::shadowShadow)));
+  const double rounding = 2 * this->roundoff();
+  now.alpha = zero;
+  if (this->norms_[j] == 0) {
+    return;  // solved
+  }
+  if (this->magnitude(now.rho) <= rounding * shadow * this->norms_[j]) {
+    this->askForRestart(j, "(r*, r) is zero but for rounding");
+  } else if (this->magnitude(denominator) <= rounding * shadow * now.normW) {
+    this->askForRestart(j, "(r*, A p) is zero but for rounding");
+  } else {
+    now.alpha = now.rho / denominator;
+  }
+}
+
+/// Whether some r is so far from b - A x that the solution would be missed, or some w so far from A r^ that convergence
+/// would suffer, and computing them anew helps. Replacing r earlier, or more often, was not found to save steps.
+template <class S, class L, class G, class N>
+bool PipelinedIteration<S, L, G, N>::hasDrifted() const {
+  const double relative = std::sqrt(std::sqrt(2 * this->roundoff()));  // of the vector's own norm
+  const double harmless = 0.1;                                         // of the norm that meets the tolerance
+  const double worthwhile = 4;                                         // times what it will be afterwards
+  for (int j = 0; j < this->numColumns(); ++j) {
+    const GapEstimate& gap = gaps_[j];
+    const Scalars& now = scalars_[j];
+    const double ofResidual = gap.ofResidual(), ofProduct = gap.ofProduct();
+    const bool residual = ofResidual > relative * this->norms_[j] && ofResidual > harmless * this->toleratedNorm(j) &&
+                          ofResidual > worthwhile * gap.least(now.normX);
+    const bool product =
+        ofProduct > relative * now.normW && ofProduct > worthwhile * this->roundoff() * operatorNorm_ * now.normRHat;
+    if (this->isActive(j) && (residual || product)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace Komvos::Impl

@@ -1,0 +1,376 @@
+// What a user of Belos relies on, what the methods promise MPI, and input that nobody can solve.
+#include <gtest/gtest.h>
+
+#include <BelosStatusTestMaxIters.hpp>
+#include <cmath>
+#include <limits>
+#include <sstream>
+#include <tuple>
+
+#include "support/mpi_counter.hpp"
+#include "support/solve_support.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+
+/// The inverse of the diagonal: unlike the matrix, and cheap.
+class Jacobi : public Operator {
+ public:
+  explicit Jacobi(const Matrix& matrix) : inverse_(matrix.getRowMap()) {
+    matrix.getLocalDiagCopy(inverse_);
+    inverse_.reciprocal(inverse_);
+  }
+  RCP<const Map> getDomainMap() const override { return inverse_.getMap(); }
+  RCP<const Map> getRangeMap() const override { return inverse_.getMap(); }
+  void apply(const Vector& x, Vector& y, Teuchos::ETransp, double alpha, double beta) const override {
+    y.elementWiseMultiply(alpha, inverse_, x, beta);
+  }
+
+ private:
+  Tpetra::Vector<> inverse_;
+};
+
+/// Calls of the operator in between, for tests that count or break them.
+class Watched : public Operator {
+ public:
+  explicit Watched(RCP<const Operator> inner) : inner_(std::move(inner)) {}
+  RCP<const Map> getDomainMap() const override { return inner_->getDomainMap(); }
+  RCP<const Map> getRangeMap() const override { return inner_->getRangeMap(); }
+  void apply(const Vector& x, Vector& y, Teuchos::ETransp mode, double alpha, double beta) const override {
+    inner_->apply(x, y, mode, alpha, beta);
+    if (++calls == poisonedCall && y.getLocalLength() > 0) {
+      y.replaceLocalValue(0, 0, std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  mutable int calls = 0;
+  int poisonedCall = -1;
+
+ private:
+  RCP<const Operator> inner_;
+};
+
+RCP<Matrix> someMatrix(GO n = 25) { return convectionDiffusion(n, 20, slantedWind, false); }
+
+/// Rows that are a times the identity, plus b from each row to the next one and -b back: skew-symmetric for a = 0.
+RCP<Matrix> skew(GO rows, double a) {
+  return assemble(rows, [=](GO i, Entries& entries) {
+    entries[i] += a;
+    if (i + 1 < rows) {
+      entries[i + 1] += 1;
+    }
+    if (i > 0) {
+      entries[i - 1] -= 1;
+    }
+  });
+}
+
+class Variant : public testing::TestWithParam<const char*> {
+ protected:
+  RCP<Parameters> list(double tolerance = 1e-9, int iterations = 500) const {
+    return parameters(tolerance, iterations, GetParam());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Each, Variant, testing::Values("pipelined", "merged"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(Variant, SolvesWithAPreconditionerOnEitherSideFromAnyGuess) {
+  const auto A = someMatrix();
+  const auto M = rcp(new Jacobi(*A));
+  const auto b = rightHandSide(*A);
+  for (const bool left : {false, true}) {
+    for (const double guess : {0.0, 7.5}) {
+      Vector x(A->getDomainMap(), 1);
+      x.putScalar(guess);
+      const auto problem = rcp(new Problem(A, Teuchos::rcpFromRef(x), b));
+      left ? problem->setLeftPrec(M) : problem->setRightPrec(M);
+      problem->setProblem();
+      const auto parameters = list();
+      parameters->set("Implicit Residual Scaling", "Norm of RHS");
+      Solver solver(problem, parameters);
+      EXPECT_EQ(Belos::Converged, solver.solve()) << left << " " << guess;
+      EXPECT_LE(trueResidual(*A, *b, x), 1e-9) << left << " " << guess;
+      EXPECT_NEAR(solver.achievedTol(), trueResidual(*A, *b, x), 1e-12) << left << " " << guess;
+    }
+  }
+}
+
+TEST_P(Variant, SolvesSeveralSystemsAsItSolvesEach) {
+  const auto A = someMatrix();
+  const auto M = rcp(new Jacobi(*A));
+  const auto b = rightHandSide(*A, 3);
+  b->getVectorNonConst(1)->putScalar(0);  // solved before it begins
+  Solver solver;
+  solver.setParameters(list());
+  Vector x(A->getDomainMap(), 3);
+  const Outcome together = solveWith(solver, A, M, *b, x);
+  EXPECT_TRUE(together.converged);
+  EXPECT_LE(together.residual, 1e-9);
+  int most = 0;
+  for (const int j : {0, 2}) {
+    Vector alone(A->getDomainMap(), 1);
+    const Vector side(*b->getVector(j), Teuchos::Copy);
+    most = std::max(most, solveWith(solver, A, M, side, alone).iterations);
+  }
+  EXPECT_NEAR(most, together.iterations, 3) << "one system is not slowed down by another";
+  EXPECT_EQ(0, x.getVector(1)->norm2());
+}
+
+TEST_P(Variant, WritesToColumnsThatAreFarApart) {
+  const auto A = someMatrix();
+  const auto b = rightHandSide(*A, 2);
+  Vector all(A->getDomainMap(), 5);
+  const std::size_t columns[] = {3, 0};
+  const auto x = all.subViewNonConst(Teuchos::ArrayView<const std::size_t>(columns, 2));
+  ASSERT_FALSE(x->isConstantStride());
+  Solver solver;
+  solver.setParameters(list());
+  EXPECT_TRUE(solveWith(solver, A, Teuchos::null, *b, *x).converged);
+  EXPECT_LE(trueResidual(*A, *b, *x), 1e-9);
+  EXPECT_EQ(0, all.getVector(1)->norm2());
+}
+
+TEST_P(Variant, TakesTwoReductionsAStep) {
+  const auto A = rcp(new Watched(someMatrix()));
+  const auto b = rightHandSide(*A);
+  const auto count = [&](int steps) {
+    Solver solver;
+    const auto parameters = list(1e-300, steps);
+    parameters->set("Node-Aware Reductions", false);
+    solver.setParameters(parameters);
+    Vector x(A->getDomainMap(), 1);
+    const auto problem = rcp(new Problem(A, Teuchos::rcpFromRef(x), b));
+    problem->setProblem();
+    solver.setProblem(problem);
+    A->calls = 0;
+    startCounting();
+    solver.solve();
+    const Counts counts = stopCounting();
+    EXPECT_EQ(steps, solver.getNumIters());
+    EXPECT_EQ(0, solver.getNumReplacements());
+    return std::make_tuple(counts.reductionsStarted, counts.collectives, A->calls);
+  };
+  count(1);  // whatever is set up once for a communicator
+  const auto [startedFew, blockingFew, callsFew] = count(4);
+  const auto [startedMany, blockingMany, callsMany] = count(14);
+  const bool pipelined = std::string(GetParam()) == "pipelined";
+  const int reductions = Tpetra::getDefaultComm()->getSize() > 1 ? 20 : 0;
+  EXPECT_EQ(pipelined ? reductions : 0, startedMany - startedFew);
+  EXPECT_EQ(pipelined ? 0 : reductions, blockingMany - blockingFew);
+  EXPECT_EQ(20, callsMany - callsFew) << "products";
+}
+
+TEST_P(Variant, GivesTheSameBitsEachTime) {
+  const auto A = someMatrix();
+  const auto b = rightHandSide(*A);
+  Solver solver;
+  solver.setParameters(list());
+  Vector first(A->getDomainMap(), 1), second(A->getDomainMap(), 1);
+  solveWith(solver, A, Teuchos::null, *b, first);
+  solveWith(solver, A, Teuchos::null, *b, second);
+  second.update(-1, first, 1);
+  EXPECT_EQ(0, second.getVector(0)->normInf());
+}
+
+TEST_P(Variant, ReturnsAtOnceWhereNothingIsToBeDone) {
+  const auto A = someMatrix();
+  const auto exact = rightHandSide(*A);
+  for (const bool zero : {true, false}) {
+    Vector b(A->getRangeMap(), 1), x(A->getDomainMap(), 1);
+    if (!zero) {
+      Tpetra::deep_copy(x, *exact);
+      A->apply(x, b);
+    }
+    Solver solver;
+    solver.setParameters(list());
+    const Outcome outcome = solveWith(solver, A, Teuchos::null, b, x);
+    EXPECT_TRUE(outcome.converged) << zero;
+    EXPECT_EQ(0, outcome.iterations) << zero;
+  }
+}
+
+TEST_P(Variant, SolvesWithTheIdentityInOneStep) {
+  const auto A = assemble(40, [](GO i, Entries& entries) { entries[i] = 2; });
+  Solver solver;
+  solver.setParameters(list(1e-14));
+  Vector x(A->getDomainMap(), 1);
+  const Outcome outcome = solveWith(solver, A, Teuchos::null, *rightHandSide(*A), x);
+  EXPECT_TRUE(outcome.converged);
+  EXPECT_LE(outcome.iterations, 1);
+}
+
+TEST_P(Variant, SaysThatItBrokeDownOnASkewSymmetricMatrix) {
+  const auto A = skew(50, 0);  // (r, A r) = 0 for all r
+  std::ostringstream text;
+  const auto parameters = list();
+  parameters->set("Verbosity", static_cast<int>(Belos::Warnings));
+  parameters->set("Output Stream", Teuchos::rcpFromRef<std::ostream>(text));
+  Solver solver;
+  solver.setParameters(parameters);
+  Vector x(A->getDomainMap(), 1);
+  const Outcome outcome = solveWith(solver, A, Teuchos::null, *rightHandSide(*A), x);
+  EXPECT_FALSE(outcome.converged);
+  EXPECT_LT(outcome.iterations, 20);
+  EXPECT_TRUE(std::isfinite(outcome.residual));
+  if (Tpetra::getDefaultComm()->getRank() == 0) {
+    EXPECT_NE(text.str().find("restarts after breakdowns"), std::string::npos) << text.str();
+  }
+}
+
+TEST_P(Variant, StopsWhenTheOperatorReturnsNaN) {
+  const auto A = rcp(new Watched(someMatrix()));
+  const auto b = rightHandSide(*A);
+  for (const int call : {1, 3, 10}) {  // in Belos' own residual, ours, or later
+    A->calls = 0;
+    A->poisonedCall = call;
+    Solver solver;
+    solver.setParameters(list());
+    Vector x(A->getDomainMap(), 1);
+    const auto problem = rcp(new Problem(A, Teuchos::rcpFromRef(x), b));
+    problem->setProblem();
+    solver.setProblem(problem);
+    EXPECT_EQ(Belos::Unconverged, solver.solve()) << call;
+    EXPECT_TRUE(std::isnan(solver.achievedTol())) << call;
+    EXPECT_LT(solver.getNumIters(), 20) << call;
+  }
+}
+
+TEST_P(Variant, EndsWithoutASolutionOfASingularSystem) {
+  const auto A = assemble(60, [](GO i, Entries& entries) { entries[i] = i == 7 ? 0.0 : 2.0 + 0.1 * double(i); });
+  Vector b(A->getRangeMap(), 1), x(A->getDomainMap(), 1);
+  b.putScalar(1);  // not in the range
+  Solver solver;
+  solver.setParameters(list(1e-9, 200));
+  const Outcome outcome = solveWith(solver, A, Teuchos::null, b, x);
+  EXPECT_FALSE(outcome.converged);
+  EXPECT_LE(outcome.iterations, 200);
+}
+
+TEST_P(Variant, SolvesAnIndefiniteSystem) {
+  const auto A =
+      assemble(60, [](GO i, Entries& entries) { entries[i] = (i % 3 == 0 ? -1 : 1) * (1 + 0.05 * double(i % 7)); });
+  Solver solver;
+  solver.setParameters(list());
+  Vector x(A->getDomainMap(), 1);
+  EXPECT_TRUE(solveWith(solver, A, Teuchos::null, *rightHandSide(*A), x).converged);
+}
+
+TEST_P(Variant, SaysWhereRoundingErrorsAllowNoMore) {
+  const auto A = assemble(200, [](GO i, Entries& entries) {
+    entries[i] = std::pow(10.0, -6.0 * double(i) / 200);
+    if (i > 0) {
+      entries[i - 1] = 0.3;
+    }
+  });
+  Solver solver;
+  solver.setParameters(list(1e-17, 3000));
+  Vector x(A->getDomainMap(), 1);
+  const Outcome outcome = solveWith(solver, A, Teuchos::null, *rightHandSide(*A), x);
+  EXPECT_FALSE(outcome.converged);
+  EXPECT_NEAR(outcome.achieved / outcome.residual, 1, 0.01) << "the true residual is reported";
+}
+
+TEST(Pipelined, MissesTheToleranceWithoutReplacementAndMeetsItWithIt) {
+  const auto A = convectionDiffusion(60, 100, slantedWind, false);
+  const auto b = rightHandSide(*A);
+  const auto solve = [&](bool replace) {
+    const auto list = parameters(1e-12, 1000);
+    list->set("Residual Replacement", replace);
+    list->set("Check True Residual", replace);
+    Solver solver;
+    solver.setParameters(list);
+    Vector x(A->getDomainMap(), 1);
+    const Outcome outcome = solveWith(solver, A, Teuchos::null, *b, x);
+    EXPECT_EQ(replace, solver.getNumReplacements() > 0);
+    EXPECT_TRUE(outcome.converged || !replace);
+    return outcome.residual;
+  };
+  EXPECT_GT(solve(false), 5e-12) << "the recurrence drifts, and ends or stagnates";
+  EXPECT_LE(solve(true), 1e-12);
+}
+
+TEST(Pipelined, IsChosenByItselfOnSeveralNodesOnly) {
+  const auto A = someMatrix(6);
+  Solver solver;
+  solver.setParameters(parameters(1e-9, 100, "auto"));
+  Vector x(A->getDomainMap(), 1);
+  solveWith(solver, A, Teuchos::null, *rightHandSide(*A), x);
+  EXPECT_FALSE(solver.wasPipelined()) << "all ranks share a node here";
+}
+
+TEST(Pipelined, IsFoundByItsNameInAnyCaseAndOthersStill) {
+  Komvos::registerBelosSolvers();
+  Komvos::registerBelosSolvers();
+  Belos::SolverFactory<double, Vector, Operator> factory;
+  Belos::TpetraSolverFactory<double, Vector, Operator> tpetraFactory;
+  EXPECT_TRUE(factory.isSupported("PIPELINED BICGSTAB"));
+  EXPECT_FALSE(Teuchos::rcp_dynamic_cast<Solver>(factory.create("Pipelined BiCGStab", Teuchos::null)).is_null());
+  EXPECT_FALSE(
+      Teuchos::rcp_dynamic_cast<Solver>(tpetraFactory.create("PIPELINED BICGSTAB", parameters(1e-3, 7))).is_null());
+  EXPECT_TRUE(Teuchos::rcp_dynamic_cast<Solver>(factory.create("BICGSTAB", Teuchos::null)).is_null());
+  EXPECT_THROW(factory.create("NO SUCH SOLVER", Teuchos::null), std::invalid_argument);
+}
+
+TEST(Pipelined, HasTheParametersOfBelosBiCGStab) {
+  Belos::SolverFactory<double, Vector, Operator> factory;
+  const auto theirs = factory.create("BICGSTAB", Teuchos::null)->getValidParameters();
+  const auto ours = Solver().getValidParameters();
+  for (const auto& entry : *theirs) {
+    ASSERT_TRUE(ours->isParameter(entry.first)) << entry.first;
+    if (entry.first != "Output Stream") {
+      EXPECT_EQ(Teuchos::toString(entry.second), Teuchos::toString(ours->getEntry(entry.first))) << entry.first;
+    }
+  }
+}
+
+TEST(Pipelined, RefusesParametersThatItDoesNotKnow) {
+  Solver solver;
+  const auto wrong = Teuchos::parameterList();
+  wrong->set("Convergence Tolerence", 1e-3);
+  EXPECT_THROW(solver.setParameters(wrong), Teuchos::Exceptions::InvalidParameterName);
+  const auto variant = Teuchos::parameterList();
+  variant->set("Variant", "fastest");
+  EXPECT_THROW(solver.setParameters(variant), std::invalid_argument);
+  EXPECT_EQ("auto", solver.getCurrentParameters()->get<std::string>("Variant")) << "nothing has changed";
+  EXPECT_THROW(solver.solve(), std::logic_error);
+}
+
+/// Passes once the residual of the problem's own solution is small: so the solution is up to date in each iteration.
+class ResidualOfTheSolution : public Belos::StatusTest<double, Vector, Operator> {
+ public:
+  Belos::StatusType checkStatus(Belos::Iteration<double, Vector, Operator>* iteration) override {
+    const auto& problem = iteration->getProblem();
+    seen = trueResidual(*problem.getOperator(), *problem.getRHS(), *problem.getLHS());
+    return status = seen < 1e-2 ? Belos::Passed : Belos::Failed;
+  }
+  Belos::StatusType getStatus() const override { return status; }
+  void reset() override { status = Belos::Undefined; }
+  void print(std::ostream&, int) const override {}
+  Belos::StatusType status = Belos::Undefined;
+  double seen = 0;
+};
+
+TEST_P(Variant, AsksTheUsersStatusTests) {
+  const auto A = someMatrix();
+  const auto b = rightHandSide(*A, 2);
+  using Combination = Belos::StatusTestCombo<double, Vector, Operator>;
+  const auto early = rcp(new ResidualOfTheSolution);
+  Solver solver;
+  solver.setParameters(list());
+  solver.setUserConvStatusTest(early, Combination::OR);
+  Vector x(A->getDomainMap(), 2);
+  const Outcome outcome = solveWith(solver, A, Teuchos::null, *b, x);
+  EXPECT_TRUE(outcome.converged);
+  EXPECT_GT(outcome.residual, 1e-6) << "ended by the user's test";
+  EXPECT_DOUBLE_EQ(early->seen, outcome.residual);
+
+  Solver other;
+  other.setParameters(list());
+  const auto watching = rcp(new Belos::StatusTestMaxIters<double, Vector, Operator>(3));
+  other.setDebugStatusTest(watching);
+  Vector y(A->getDomainMap(), 2);
+  EXPECT_FALSE(solveWith(other, A, Teuchos::null, *b, y).converged);
+  EXPECT_EQ(3, other.getNumIters());
+}
+
+}  // namespace
