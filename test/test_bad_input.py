@@ -70,6 +70,9 @@ class BadInput(ProgramTest):
         unknown = self.folder / "unknown.xml"
         unknown.write_text('<ParameterList name="x"><ParameterList name="MueLu">'
                            '<Parameter name="no such thing" type="int" value="1"/></ParameterList></ParameterList>')
+        variant = self.folder / "variant.xml"
+        variant.write_text('<ParameterList name="x"><ParameterList name="Belos">'
+                           '<Parameter name="Variant" type="string" value="hasty"/></ParameterList></ParameterList>')
         readonly = "/proc/x.mtx"
         # Every rank reads the same command line.
         self.check_refusals([
@@ -119,6 +122,8 @@ class BadInput(ProgramTest):
             (["solve", good, "--xml", other], ["Ifpack"]),
             (["solve", good, "--xml", unknown], ["no such thing"]),
             (["solve", good, "--output", readonly], [readonly]),
+            (["solve", good, "--convergence-plot", "-"], ["--convergence-plot"]),
+            (["solve", good, "--solver", "pipelined-bicgstab", "--xml", variant], ["Variant", "hasty", "merged"]),
             (["solve", good, "--output", self.folder], ["directory"]),
             (["solve", good, "--json", self.folder / "no" / "x.json"], ["x.json"]),
         ])

@@ -6,6 +6,7 @@ test_solve.py --program build/default/src/komvos [--mpiexec mpirun] [CLASS ...]
 import os
 import shutil
 import sys
+import unittest
 from pathlib import Path
 
 from support.matrix_files import norm, read_matrix, read_vector, residual
@@ -215,6 +216,43 @@ class Solvers(ProgramTest):
                     report = self.solve(2, "--problem", "laplace3d", "--n", 8, "--solver", solver, "--prec",
                                         preconditioner)
                     self.assertEqual(report["solver"], solver.upper())
+
+    def test_pipelined_bicgstab(self):
+        problem = ("--problem", "convection3d", "--n", "12,10,8", "--prec", "jacobi", "--tolerance", "1e-10")
+        belos = self.solve(4, *problem, "--ranks-per-node", 2, "--solver", "bicgstab")
+        self.assertEqual((belos["symmetric"], belos["rows"]), (False, 960))
+        for ranks, per_node, variant in ((4, 2, "pipelined"), (5, 2, "pipelined"), (4, 4, "merged"), (1, 1, "merged")):
+            with self.subTest(ranks=ranks, per_node=per_node):
+                output = self.folder / "x.mtx"
+                report = self.solve(ranks, *problem, "--ranks-per-node", per_node, "--solver", "pipelined-bicgstab",
+                                    "--output", output)
+                self.assertEqual(report["solver"], f"PIPELINED BICGSTAB, {variant}")
+                self.assertLessEqual(report["true_residual"], 1e-10)
+                self.assertLess(report["relative_error"], 1e-8)
+                self.assertLessEqual(report["iterations"], 1.1 * belos["iterations"] + 1)
+        for preconditioner in ("muelu", "none"):
+            report = self.solve(3, *problem, "--solver", "pipelined-bicgstab", "--prec", preconditioner)
+            self.assertLessEqual(report["true_residual"], 1e-10)
+
+    @unittest.skipUnless(shutil.which("gnuplot"), "needs gnuplot")
+    def test_the_convergence_plot_shows_every_iteration(self):
+        plot = self.folder / "convergence.svg"
+        report = self.solve(3, "--problem", "convection3d", "--n", 8, "--prec", "none", "--ranks-per-node", 2, "--solver",
+                            "pipelined-bicgstab", "--convergence-plot", plot)
+        estimated, computed = (report["residuals"][name] for name in ("estimated", "computed"))
+        self.assertEqual((len(estimated), len(computed)), (report["iterations"] + 1,) * 2)
+        self.assertEqual(computed[0], 1)
+        self.assertLessEqual(computed[-1], 1e-8)
+        for one, other in zip(estimated, computed):
+            self.assertAlmostEqual(one / other, 1, delta=1e-4)
+        text = plot.read_text()
+        self.assertIn("iteration", text)
+        self.assertIn("estimated by the recurrence", text)
+        self.check_refusal(run(2, "solve", "--problem", "laplace3d", "--n", 4, "--solver", "cg", "--convergence-plot",
+                               plot), ("--convergence-plot", "pipelined-bicgstab", "CG"))
+        self.check_refusal(run(2, "solve", "--problem", "laplace3d", "--n", 4, "--solver", "mumps",
+                               "--convergence-plot", plot), ("--convergence-plot", "mumps"))
+        self.assertEqual(plot.read_text(), text)  # as it was
 
     def test_the_default_solver_follows_the_matrix(self):
         self.assertEqual(self.solve(2, "--problem", "random", "--n", 400)["solver"], "BICGSTAB")

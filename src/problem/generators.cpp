@@ -11,10 +11,10 @@
 #include "problem/porous_medium.hpp"
 
 // How this works: generate makes a map of consecutive rows, and assemble calls a RowRule for each row of this rank. A
-// rule computes the row from its global index alone: laplace3d and rotatedAnisotropic2d from stencils, groundwater3d
-// from the conductivity of cells (PorousMedium), elasticity3d from the element matrix of a cube (cubeStiffness),
-// randomRow from a hash. So the problem does not depend on the number of ranks, and nothing is communicated. Multigrid
-// also gets coordinates, and for elasticity the rigid body modes.
+// rule computes the row from its global index alone: laplace3d, convection3d and rotatedAnisotropic2d from stencils,
+// groundwater3d from the conductivity of cells (PorousMedium), elasticity3d from the element matrix of a cube
+// (cubeStiffness), randomRow from a hash. So the problem does not depend on the number of ranks, and nothing is
+// communicated. Multigrid also gets coordinates, and for elasticity the rigid body modes.
 
 namespace Komvos::Program {
 
@@ -82,6 +82,20 @@ void laplace3d(const Grid& grid, GO index, Row& row) {
   for (const auto& s : steps) {
     if (grid.contains(i + s[0], j + s[1], k + s[2])) {
       row.add(grid.index(i + s[0], j + s[1], k + s[2]), -1);
+    }
+  }
+}
+
+/// -Laplace(u) + c . grad u by central differences, times h^2, with zero values around the box; c h = (1, 1/2, 1/4), so
+/// that the cell Peclet number is 1 on every grid.
+void convection3d(const Grid& grid, GO index, Row& row) {
+  const auto [i, j, k] = grid.point(index);
+  row.add(index, 6);
+  const GO steps[6][3] = {{-1, 0, 0}, {1, 0, 0}, {0, -1, 0}, {0, 1, 0}, {0, 0, -1}, {0, 0, 1}};
+  for (const auto& s : steps) {
+    if (grid.contains(i + s[0], j + s[1], k + s[2])) {
+      const double along = static_cast<double>(s[0]) + static_cast<double>(s[1]) / 2 + static_cast<double>(s[2]) / 4;
+      row.add(grid.index(i + s[0], j + s[1], k + s[2]), -1 + along / 2);
     }
   }
 }
@@ -316,6 +330,8 @@ Problem generate(const ProblemOptions& options, const CommPtr& comm) {
     problem.nullspace = rigidBodyModes(grid, rows);
   } else if (options.problem == "laplace3d" || options.problem == "poisson3d") {
     problem.matrix = assemble(nodes, 7, [&](GO index, Row& row) { laplace3d(grid, index, row); });
+  } else if (options.problem == "convection3d") {
+    problem.matrix = assemble(nodes, 7, [&](GO index, Row& row) { convection3d(grid, index, row); });
   } else if (options.problem == "groundwater3d") {
     const PorousMedium medium(grid.size);
     problem.matrix = assemble(nodes, 7, [&](GO index, Row& row) { groundwater3d(grid, medium, index, row); });

@@ -41,8 +41,8 @@ std::string fullName(const CLI::App& command) {
 void addProblemOptions(CLI::App& command, ProblemOptions& options) {
   command.add_option("MATRIX", options.matrixFile, "Matrix Market file: coordinate, real or integer, square");
   command.add_option("--problem", options.problem, "generate a problem instead of reading one")
-      ->check(CLI::IsMember(
-          {"laplace3d", "poisson3d", "groundwater3d", "elasticity3d", "rotated-anisotropic2d", "random"}));
+      ->check(CLI::IsMember({"laplace3d", "poisson3d", "convection3d", "groundwater3d", "elasticity3d",
+                             "rotated-anisotropic2d", "random"}));
   command
       .add_option_function<std::string>(
           "--n", [&options](const std::string& text) { options.size = parseSize(text); },

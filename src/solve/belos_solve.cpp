@@ -8,7 +8,9 @@
 #include <cmath>
 #include <limits>
 
+#include "Komvos_BelosSolvers.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_PipelinedBiCGStab.hpp"
 #include "support/progress_line.hpp"
 #include "support/run_collectively.hpp"
 
@@ -82,14 +84,45 @@ RCP<LinearProblem> makeProblem(const RCP<Operator>& A, const RCP<Operator>& prec
   return problem;
 }
 
+/// Notes residuals, and lets the solver go on.
+class HistoryTest : public Belos::StatusTest<double, MultiVector, Operator> {
+ public:
+  HistoryTest(const Matrix& plain, double sizeOfB, ResidualHistory& history)
+      : plain_(plain), sizeOfB_(sizeOfB), history_(history) {}
+
+  Belos::StatusType checkStatus(Belos::Iteration<double, MultiVector, Operator>* iteration) override {
+    std::vector<double> norms;
+    iteration->getNativeResiduals(&norms);
+    const auto& problem = iteration->getProblem();
+    MultiVector r(*problem.getRHS(), Teuchos::Copy);
+    history_.estimated.push_back(norms.at(0) / sizeOfB_);
+    history_.computed.push_back(residual(plain_, *problem.getRHS(), *problem.getLHS(), r) / sizeOfB_);
+    return Belos::Failed;
+  }
+  Belos::StatusType getStatus() const override { return Belos::Failed; }
+  void reset() override {}
+  void print(std::ostream&, int) const override {}
+
+ private:
+  const Matrix& plain_;
+  double sizeOfB_;
+  ResidualHistory& history_;
+};
+
 /// One call of Belos: solves A d = r to a relative residual, adds what it took to `result`.
 /// \return whether it stopped because its own residual was small enough, be that true or lost accuracy
 bool solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Teuchos::ParameterList>& parameters,
-               const ProgressLine& progress, BelosResult& result) {
+               const ProgressLine& progress, const RCP<HistoryTest>& history, BelosResult& result) {
   const auto manager = factory.create(result.solver, parameters);
   manager->setProblem(problem);
+  if (!history.is_null()) {
+    manager->setDebugStatusTest(history);
+  }
   try {
     result.belosConverged = manager->solve() == Belos::Converged;
+    if (const auto ours = Teuchos::rcp_dynamic_cast<PipelinedBiCGStab<>>(manager); !ours.is_null()) {
+      result.variant = ours->wasPipelined() ? "pipelined" : "merged";
+    }
     result.iterations += manager->getNumIters();
     result.belosResidual = manager->achievedTol();
     return result.belosConverged || manager->isLOADetected();
@@ -104,6 +137,8 @@ bool solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Te
 
 }  // namespace
 
+bool keepsHistory(const std::string& solver) { return solver == "PIPELINED BICGSTAB"; }
+
 bool BelosResult::converged() const { return trueResidual <= toleranceSlack * tolerance; }
 
 std::string resolveSolver(const std::string& name, const MatrixTraits& traits, bool preconditioned) {
@@ -112,6 +147,10 @@ std::string resolveSolver(const std::string& name, const MatrixTraits& traits, b
     solver = !traits.symmetric ? "BICGSTAB" : traits.positiveDiagonal ? "CG" : preconditioned ? "GMRES" : "MINRES";
   }
   std::transform(solver.begin(), solver.end(), solver.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (solver == "PIPELINED-BICGSTAB") {
+    solver = "PIPELINED BICGSTAB";
+  }
+  registerBelosSolvers();
   Factory factory;
   if (!factory.isSupported(solver)) {
     throw BadInput("solver '" + name + "' is not known; Belos has " + joined(factory.supportedSolverNames()));
@@ -121,7 +160,7 @@ std::string resolveSolver(const std::string& name, const MatrixTraits& traits, b
 
 BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, const RCP<Operator>& preconditioner,
                            const Matrix& plain, const MultiVector& b, MultiVector& x,
-                           Teuchos::ParameterList& parameters, bool showProgress) {
+                           Teuchos::ParameterList& parameters, bool showProgress, bool keepHistory) {
   BelosResult result;
   result.solver = solver;
   result.tolerance = parameters.get<double>("Convergence Tolerance");
@@ -137,6 +176,7 @@ BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, co
   Factory factory;
   const auto r = rcp(new MultiVector(b, Teuchos::Copy));
   const auto d = rcp(new MultiVector(x.getMap(), 1));
+  const RCP<HistoryTest> history = keepHistory ? rcp(new HistoryTest(plain, sizeOfB, result.history)) : Teuchos::null;
   const double start = MPI_Wtime();
   double sizeOfR = sizeOfB;
   for (bool again = true; again; result.restarts += again ? 1 : 0) {
@@ -144,7 +184,8 @@ BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, co
     const auto once = Teuchos::parameterList(parameters);
     once->set("Convergence Tolerance", std::min(0.5, result.tolerance * sizeOfB / sizeOfR));
     once->set("Maximum Iterations", result.maxIterations - result.iterations);
-    const bool satisfied = solveOnce(factory, makeProblem(A, preconditioner, solver, d, r), once, progress, result);
+    const bool satisfied =
+        solveOnce(factory, makeProblem(A, preconditioner, solver, d, r), once, progress, history, result);
     result.belosResidual *= sizeOfR / sizeOfB;
     x.update(1, *d, 1);  // x + A^-1 r
     const double before = sizeOfR;

@@ -6,11 +6,16 @@
 #include <string>
 
 #include "problem/problem.hpp"
+#include "solve/residual_history.hpp"
 
 namespace Komvos::Program {
 
+/// Whether the solver tells its iterations, so that there is a history of them. \param solver as Belos knows it
+bool keepsHistory(const std::string& solver);
+
 struct BelosResult {
-  std::string solver;  ///< as Belos knows it
+  std::string solver;   ///< as Belos knows it
+  std::string variant;  ///< of that solver which ran, or empty
   int iterations = 0;
   int restarts = 0;          ///< solves of the correction, after Belos stopped short of the true residual
   double belosResidual = 0;  ///< what Belos claims, relative
@@ -20,6 +25,7 @@ struct BelosResult {
   int maxIterations = 0;
   double seconds = 0;
   std::string failureReason;  ///< what Belos said when it gave up, or empty
+  ResidualHistory history;    ///< if it was asked for
   bool converged() const;
 };
 
@@ -33,9 +39,11 @@ std::string resolveSolver(const std::string& name, const MatrixTraits& traits, b
 /// \param plain       gives the true residual
 /// \param parameters  of Belos, "Convergence Tolerance" and "Maximum Iterations" among them
 /// \param x           set
+/// \param keepHistory costs a product an iteration
 /// \note Collective.
 BelosResult solveWithBelos(const std::string& solver, const Teuchos::RCP<Tpetra::Operator<>>& A,
                            const Teuchos::RCP<Tpetra::Operator<>>& preconditioner, const Matrix& plain,
-                           const MultiVector& b, MultiVector& x, Teuchos::ParameterList& parameters, bool showProgress);
+                           const MultiVector& b, MultiVector& x, Teuchos::ParameterList& parameters, bool showProgress,
+                           bool keepHistory = false);
 
 }  // namespace Komvos::Program

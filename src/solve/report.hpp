@@ -10,6 +10,7 @@
 #include "Komvos_DirectSolver.hpp"
 #include "Komvos_HaloReport.hpp"
 #include "solve/cycle_times.hpp"
+#include "solve/residual_history.hpp"
 
 namespace Komvos::Program {
 
@@ -49,6 +50,7 @@ struct SolveReport {
   double solveSeconds = 0;
   std::optional<DirectReport> direct;  ///< of a direct solver; then iterations are solves, and there is no Belos
   std::optional<CycleTimes> cycles;
+  ResidualHistory history;  ///< empty if it was not asked for
   std::vector<HaloEntry> halos;
   std::vector<std::string> keptByMueLu;  ///< what exchanges as without Komvos, and why
 };

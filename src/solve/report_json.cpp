@@ -116,6 +116,9 @@ std::string toJson(const SolveReport& r) {
                        {"factorization_seconds", r.direct->factorSeconds},
                        {"memory_max_bytes", r.direct->largestMemory}};
   }
+  if (!r.history.computed.empty()) {
+    json["residuals"] = {{"estimated", r.history.estimated}, {"computed", r.history.computed}};
+  }
   if (r.cycles) {
     json["cycle"] = cyclesToJson(*r.cycles);
   }

@@ -14,6 +14,7 @@
 #include "problem/partition.hpp"
 #include "problem/preconditioner.hpp"
 #include "solve/belos_solve.hpp"
+#include "solve/convergence_plot.hpp"
 #include "solve/cycle_times.hpp"
 #include "solve/direct_solve.hpp"
 #include "solve/report.hpp"
@@ -43,14 +44,17 @@ MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFrom
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
   onRankZero(mpiOf(comm), [&] {
-    for (const std::string& file :
-         {options.solutionFile, options.saveTuningCacheFile, options.jsonFile, options.cyclePlotFile}) {
+    for (const std::string& file : {options.solutionFile, options.saveTuningCacheFile, options.jsonFile,
+                                    options.cyclePlotFile, options.convergencePlotFile}) {
       if (!file.empty() && file != "-") {
         OutputFile::checkWritable(file);
       }
     }
     if (!options.cyclePlotFile.empty()) {
       Gnuplot::requireInstalled("--cycle-plot");
+    }
+    if (!options.convergencePlotFile.empty()) {
+      Gnuplot::requireInstalled("--convergence-plot");
     }
   });
 }
@@ -146,7 +150,8 @@ void writeReport(const SolveOptions& options, const SolveReport& report, const C
 }
 
 void record(const BelosResult& result, SolveReport& report) {
-  report.solver = result.solver;
+  report.solver = result.solver + (result.variant.empty() ? "" : ", " + result.variant);
+  report.history = result.history;
   report.iterations = result.iterations;
   report.maxIterations = result.maxIterations;
   report.restarts = result.restarts;
@@ -179,6 +184,9 @@ void writeOutputs(const SolveOptions& options, const SolveReport& report, const 
   if (!options.cyclePlotFile.empty()) {
     onRankZero(mpiOf(comm), [&] { drawPlot(options.cyclePlotFile, *report.cycles, report.problem, report.topology); });
   }
+  if (!options.convergencePlotFile.empty()) {
+    onRankZero(mpiOf(comm), [&] { drawConvergence(options.convergencePlotFile, report); });
+  }
   if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
     printError(why);
   }
@@ -196,6 +204,11 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
                       SolveReport& report) {
   const std::string solver = resolveSolver(options.solver, traits, options.preconditioner != "none");
   const bool timesCycles = options.cycleTimes || !options.cyclePlotFile.empty();
+  const bool plotsConvergence = !options.convergencePlotFile.empty();
+  if (plotsConvergence && !keepsHistory(solver)) {
+    throw BadInput("solve: --convergence-plot needs --solver pipelined-bicgstab; " + solver +
+                   " does not tell its iterations");
+  }
   Teuchos::ParameterList muelu = parameters.sublist("MueLu");  // as given
   const double start = MPI_Wtime();
   const RCP<NodeAwareCrsMatrix<>> A = makeNodeAware(problem.matrix, exchange);
@@ -205,7 +218,7 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
   report.setupSeconds = MPI_Wtime() - start;
   const bool showProgress = x.getMap()->getComm()->getRank() == 0 && !options.quiet && isInteractive();
   record(solveWithBelos(solver, A, preconditioner.op, *problem.matrix, *problem.rhs, x, parameters.sublist("Belos"),
-                        showProgress),
+                        showProgress, plotsConvergence),
          report);
   addHalos(*A, preconditioner, exchange, report);
   if (timesCycles) {
@@ -240,6 +253,9 @@ int runSolve(const SolveOptions& options) {
 
   MultiVector x(problem.matrix->getDomainMap(), 1);
   if (direct) {
+    if (!options.convergencePlotFile.empty()) {
+      throw BadInput("solve: --convergence-plot has no meaning beside --solver " + options.solver);
+    }
     solveDirectly(options.solver, problem, traits, exchange, belos.get<double>("Convergence Tolerance"), x, report);
   } else {
     solveIteratively(options, problem, traits, exchange, *parameters, x, report);

@@ -11,7 +11,8 @@ namespace Komvos::Program {
 namespace {
 
 const char* const footer =
-    "Problems: laplace3d, also called poisson3d, 7 points; groundwater3d, the same with conductivities from 1e-5 to "
+    "Problems: laplace3d, also called poisson3d, 7 points; convection3d, with a wind, not symmetric; groundwater3d, "
+    "the same with conductivities from 1e-5 to "
     "1e5;\n"
     "elasticity3d, cubes with trilinear elements, one face clamped; "
     "rotated-anisotropic2d,\n"
@@ -80,8 +81,8 @@ CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
   solve.add_option("--rhs", options.rhsFile, "right-hand side: Matrix Market array, real or integer, one column");
   addExchangeOptions(solve, options);
   solve.add_option("--solver", options.solver,
-                   "auto (see below), cg, bicgstab, gmres, minres or any other of Belos; or direct: "
-                   "mumps, superlu-dist");
+                   "auto (see below), cg, bicgstab, gmres, minres or any other of Belos; pipelined-bicgstab, ours, "
+                   "which hides its reductions; or direct: mumps, superlu-dist");
   solve.add_option("--prec", options.preconditioner, "preconditioner (default muelu, for random jacobi)")
       ->check(CLI::IsMember({"muelu", "jacobi", "none"}));
   solve.add_option("--partition", options.partition, "which rank owns which rows; graph: by Zoltan2 with Scotch")
@@ -96,6 +97,12 @@ CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {
                  "after the solve, time MueLu's cycles on each level, beside those with Tpetra's exchanges, for which "
                  "MueLu sets up once more");
   solve.add_option("--cycle-plot", options.cyclePlotFile, "the same as a picture (SVG, by gnuplot)")->type_name("FILE");
+  solve
+      .add_option(
+          "--convergence-plot", options.convergencePlotFile,
+          "draw the residuals of each iteration, as the solver estimates them and as they are (SVG, by gnuplot; "
+          "for pipelined-bicgstab; costs a product an iteration)")
+      ->type_name("FILE");
   solve.add_flag("--quiet", options.quiet, "no report, only errors");
   return solve;
 }
@@ -119,6 +126,7 @@ void checkSolveOptions(const CLI::App& command, SolveOptions& options) {
       options.preconditioner == "muelu" || (options.preconditioner.empty() && options.problem != "random");
   require(!timesCycles || (byMueLu && !direct), "solve: --cycle-times and --cycle-plot need the preconditioner muelu");
   require(options.cyclePlotFile != "-", "solve: --cycle-plot needs the name of a file");
+  require(options.convergencePlotFile != "-", "solve: --convergence-plot needs the name of a file");
   if (options.preconditioner.empty() && direct) {
     options.preconditioner = "none";
   }

@@ -34,6 +34,7 @@ struct SolveOptions : ProblemOptions {
   std::string jsonFile;
   bool cycleTimes = false;
   std::string cyclePlotFile;
+  std::string convergencePlotFile;
   bool quiet = false;
 };
 
