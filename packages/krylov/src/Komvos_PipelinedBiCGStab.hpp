@@ -23,10 +23,11 @@ namespace Komvos {
 ///
 /// Variants, parameter "Variant":
 /// - "pipelined": both reductions travel behind products and preconditioners (Cools and Vanroose, Parallel Computing
-///   65, 2017). 13 vectors of work, 9 without a preconditioner. Recurrences replace definitions, so rounding errors grow:
-///   residuals are replaced where an estimate of that growth says so, and convergence is declared on the true residual.
+///   65, 2017). 13 vectors of work, 9 without a preconditioner. Recurrences replace definitions, so rounding errors
+///   grow: residuals are replaced where an estimate of that growth says so, and convergence is declared on the true
+///   residual.
 /// - "merged": two blocking reductions; 7 vectors of work, 5 without a preconditioner.
-/// - "auto", the default: merged where all ranks share a node, or there is one rank; else pipelined.
+/// - "auto", the default: merged where all ranks share a node, as MPI says, or there is one rank; else pipelined.
 ///
 /// Use it as any Belos solver; registerBelosSolvers() makes Belos' factories know it as "PIPELINED BICGSTAB". Its
 /// parameters are those of Belos' BICGSTAB, with the same defaults, and "Variant", "Residual Replacement",
