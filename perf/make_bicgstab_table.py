@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Writes perf/BICGSTAB.md from the results of run_pipelined_solvers.py and count_bicgstab_bytes.py."""
+import argparse
+
+import common
+
+HEAD = """# What does pipelined BiCGStab gain?
+
+Made by `perf/make_bicgstab_table.py` from the JSON files that `perf/run_pipelined_solvers.py` wrote to `{folder}`;
+commit {commit}, {processor}, {cores} cores. The same system, partition and tolerance ({tolerance:g}) for all, and Jacobi's
+preconditioner from the right. "merged" and "pipelined" are the variants of `Komvos::PipelinedBiCGStab`; "MPI's
+reductions" are those without `Node-Aware Reductions`. Belos' and ours run on Tpetra's matrix and on the node-aware one,
+PETSc's solvers on PETSc's. Each iteration of each has two products. Medians of samples in turn, 30 on up to 16 ranks and
+15 on 64; a sample is a whole solve. Ratios are medians of ratios within a sample, to Belos' BICGSTAB on Tpetra's matrix:
+of the time of an iteration, and of a digit of the true residual.
+
+"""
+READING = """What it shows: between hosts, with a partition of the graph, an iteration takes {ours} of Belos' time, where the best of
+PETSc's takes {petsc}. Most of it is merging reductions and adding up within hosts first: "MPI's reductions" take up to
+twice as long. Hiding them saves little here, for all ranks share two cores, and a rank that waits leaves its core to
+others. Contiguous slabs give every rank two neighbours at most: there is nothing for node-aware products to save, and on
+a plain network PETSc's solvers are ahead. So they are on one node, where a product of Tpetra's costs more to call; `auto`
+takes the merged variant there.
+"""
+BYTES = """
+## Memory traffic of an iteration
+
+Bytes that the vector kernels of an iteration move, by `perf/count_bicgstab_bytes.py` (cachegrind, a simulated cache of
+64 KiB, vectors of 256 KiB), commit {commit}; products and preconditioner are not counted. "Least" is each vector once for each of the
+two halves of an iteration (three kernels and an update where it is merged): what a kernel reads or overwrites, brought
+in once.
+
+"""
+
+
+def rows_of(report):
+    for one in report["results"]:
+        yield [report["problem"], report["partition"], one["variant"], f"{one['iterations']:.0f}",
+               f"{one['worst_residual']:.1e}", f"{1e6 * one['seconds_per_iteration']:,.0f}",
+               f"{one['iteration_of_belos']:.2f}", f"{one['digit_of_belos']:.2f}"]
+
+
+def best(report, start):
+    return min(one["iteration_of_belos"] for one in report["results"] if one["variant"].startswith(start))
+
+
+def span(values):
+    return f"{min(values):.2f}-{max(values):.2f}"
+
+
+def reading(reports):
+    between = [report for report in reports if "cluster" in report["network"] and report["partition"] == "graph"]
+    petsc = [best(report, "PETSc") for report in between
+             if any(one["variant"].startswith("PETSc") for one in report["results"])]
+    return READING.format(ours=span([best(report, "Komvos") for report in between]), petsc=span(petsc))
+
+
+def traffic(report):
+    head = ["variant", "preconditioner", "vectors brought in, least", "counted", "ratio", "vectors written"]
+    rows = [[one["variant"], one["preconditioner"], str(one["least_vectors"]), f"{one['counted_vectors']:.2f}",
+             f"{one['counted_vectors'] / one['least_vectors']:.2f}", str(one["written_vectors"])]
+            for one in report["results"]]
+    return BYTES.format(commit=report["commit"]) + common.markdown_table(head, rows, ["---", "---", *["--:"] * 4])
+
+
+def page(folder, files, counted):
+    reports = [common.read_results(file) for file in files]
+    first = reports[0]
+    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=first["commit"], processor=first["processor"],
+                         cores=first["cores"], tolerance=first["tolerance"]), reading(reports)]
+    head = ["problem", "partition", "solver", "iterations", "true residual", "iteration, us", "of Belos'",
+            "digit, of Belos'"]
+    for network, ranks in dict.fromkeys((report["network"], report["ranks"]) for report in reports):
+        rows = [row for report in reports if (report["network"], report["ranks"]) == (network, ranks)
+                for row in rows_of(report)]
+        table = common.markdown_table(head, rows, [*["---"] * 3, *["--:"] * (len(head) - 3)])
+        parts.append(f"\n## {network[0].upper()}{network[1:]}, {ranks} ranks\n\n{table}")
+    parts.append(traffic(common.read_results(counted)))
+    return "".join(parts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
+    options = parser.parse_args()
+    stamps = {file.name.split("-bicgstab-")[0] for file in common.RESULTS.glob("*-cores/*-bicgstab-*.json")}
+    if not stamps:
+        parser.error(f"no result of run_pipelined_solvers.py in {common.RESULTS}")
+    files = sorted(common.RESULTS.glob(f"*-cores/{max(stamps)}-bicgstab-*.json"))
+    counted = common.newest(common.RESULTS.glob("simulated/*-bicgstab-bytes.json"))
+    common.write_page("BICGSTAB.md", page(files[0].parent, files, counted), options.check, "make_bicgstab_table.py")
+
+
+if __name__ == "__main__":
+    main()
