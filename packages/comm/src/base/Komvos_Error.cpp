@@ -12,7 +12,10 @@ void mpiCheck(int code, const char* call) {
   throw MpiError(std::string(call) + ": " + std::string(text, length));
 }
 
-void throwOnAllIfAny(MPI_Comm comm, const std::string& error) {
+namespace {
+
+/// \return the text of the lowest rank that has one
+std::string agreedError(MPI_Comm comm, const std::string& error) {
   int rank = 0;
   int size = 0;
   mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
@@ -21,14 +24,30 @@ void throwOnAllIfAny(MPI_Comm comm, const std::string& error) {
   int first = size;
   mpiCheck(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
   if (first == size) {
-    return;
+    return {};
   }
   std::string text = error;
   int length = static_cast<int>(text.size());
   mpiCheck(MPI_Bcast(&length, 1, MPI_INT, first, comm), "MPI_Bcast");
   text.resize(length);
   mpiCheck(MPI_Bcast(text.data(), length, MPI_CHAR, first, comm), "MPI_Bcast");
-  throw BadInput(text);
+  return text;
+}
+
+}  // namespace
+
+void throwOnAllIfAny(MPI_Comm comm, const std::string& error) {
+  const std::string agreed = agreedError(comm, error);
+  if (!agreed.empty()) {
+    throw BadInput(agreed);
+  }
+}
+
+void Impl::throwMismatchOnAllIfAny(MPI_Comm comm, const std::string& error) {
+  const std::string agreed = agreedError(comm, error);
+  if (!agreed.empty()) {
+    throw PlanMismatch(agreed);
+  }
 }
 
 }  // namespace Komvos

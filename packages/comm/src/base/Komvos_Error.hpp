@@ -43,4 +43,9 @@ void mpiCheck(int code, const char* call);
 /// \throws BadInput with the text of the lowest rank that has one.
 void throwOnAllIfAny(MPI_Comm comm, const std::string& error);
 
+namespace Impl {
+/// The same for what is no fault of the caller's. \throws PlanMismatch
+void throwMismatchOnAllIfAny(MPI_Comm comm, const std::string& error);
+}  // namespace Impl
+
 }  // namespace Komvos

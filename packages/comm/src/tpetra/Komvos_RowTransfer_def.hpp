@@ -1,0 +1,545 @@
+/// \file Komvos_RowTransfer_def.hpp
+/// Definitions of RowTransfer.
+#pragma once
+
+#include <Tpetra_CrsMatrix.hpp>
+#include <Tpetra_Details_Transfer.hpp>
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <Tpetra_Export.hpp>
+#include <Tpetra_Import.hpp>
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "Komvos_DeviceList.hpp"
+#include "Komvos_Error.hpp"
+#include "Komvos_HaloPlanner.hpp"
+#include "Komvos_MergedRows.hpp"
+#include "Komvos_PrivateComm.hpp"
+#include "Komvos_RowKernels.hpp"
+#include "Komvos_RowTransfer.hpp"
+#include "Komvos_TransferLists.hpp"
+#include "Komvos_VariableExchange.hpp"
+
+// How this works. A row is a value of a plan, from the rank that has it to those that want it; VariableExchange moves
+// it as a run of words (RowFormat). Several rows may go to one row of the target, so a plan's targets are slots, one
+// for each row that arrives; a list says which rows that stay, and which slots, make up each row of the target.
+//
+// transfer(): the numbers of entries travel; rows are packed; meanwhile those that stay are copied, with global
+// columns, into arrays that have room for the others, which are unpacked behind them; mergeRows() makes columns local
+// and finds which entries add up. The lists of that are kept: for each entry of the target, the places its value comes
+// from. transferValues() packs values alone and sums along these lists.
+//
+// Errors are agreed on before collective calls: a rank that finds a broken row finishes the exchange first.
+namespace Komvos {
+
+template <class S, class LO, class GO, class Node>
+struct RowTransfer<S, LO, GO, Node>::State {
+  using execution_space = typename device_type::execution_space;
+  using memory_space = typename device_type::memory_space;
+  using format_type = Impl::RowFormat<value_type>;
+  using exchange_type = Impl::VariableExchange<device_type>;
+  using word = typename exchange_type::word;
+  using local_matrix_type = typename crs_matrix_type::local_matrix_device_type;
+  using offset_view = typename local_matrix_type::row_map_type;
+  using column_view = typename local_matrix_type::index_type;
+  using local_map_type = typename map_type::local_map_type;
+  using rows_type = Impl::MatrixRows<value_type, local_map_type, offset_view, column_view>;
+  using array_rows_type = Impl::ArrayRows<value_type, decltype(Arrays::offset), decltype(Arrays::columns)>;
+  using items_type = Impl::RowItems<memory_space>;
+  using unpack_type = Impl::UnpackRows<value_type, GO, memory_space>;
+  using merged_type = Impl::MergedRows<LO, GO, Node>;
+
+  /// Rows of the target are made of parts: rows of the source that stay, and slots.
+  struct Parts {
+    std::vector<std::int64_t> rowOffset;           ///< entries of each row of the target, before they are merged
+    std::vector<int> stays;                        ///< rows of the source
+    std::vector<std::int64_t> stayLength, stayTo;  ///< their entries, and the first of these
+    std::vector<int> slots;
+    std::vector<std::int64_t> slotTo;  ///< by slot
+  };
+
+  State(const transfer_type& transfer, const ExchangeOptions& given);
+  Parts partsOf(Tpetra::CombineMode mode, const std::vector<std::int64_t>& stayLengths,
+                const std::vector<std::int64_t>& arriving) const;
+  static std::string modeError(Tpetra::CombineMode mode);
+  std::string sourceError(const crs_matrix_type& source) const;
+  std::string sourceError(const Arrays& source) const;
+  array_rows_type rowsOf(const Arrays& source) const { return {source.offset, source.columns, source.values.data()}; }
+  rows_type rowsOf(const crs_matrix_type& source) const;
+  template <class Rows>
+  Teuchos::RCP<crs_matrix_type> transfer(const Rows& rows, std::size_t entries, Tpetra::CombineMode mode,
+                                         const Teuchos::RCP<const map_type>& domain,
+                                         const Teuchos::RCP<const map_type>& range);
+  template <class Rows>
+  void transferValues(const Rows& rows, const std::string& error, crs_matrix_type& target);
+  template <class Rows>
+  void pack(const Rows& rows, const exchange_type& exchange, const format_type& format,
+            const std::vector<std::int64_t>& lengths, typename exchange_type::buffer_view buffer) const;
+  unpack_type unpackKernel(const exchange_type& exchange, const format_type& format,
+                           const std::vector<std::int64_t>& to, GO* columns, value_type* values) const;
+  template <class Columns, class Values>
+  std::string unpack(const exchange_type& exchange, const format_type& format, const Columns& columns,
+                     const Values& values) const;
+  std::string checkLabels(const exchange_type& exchange) const;
+  std::string brokenRow(const Kokkos::View<int, memory_space>& wrong, const std::vector<int>& slotOfArrival) const;
+  void prepareValues();
+  void requireTransferred() const {
+    if (targetGraph.is_null()) {
+      throw Error("RowTransfer::transferValues: there was no transfer() before");  // on all ranks
+    }
+  }
+  std::string valuesError(std::size_t entries, const crs_matrix_type& target) const;
+
+  Teuchos::RCP<const map_type> sourceMap, targetMap;
+  MPI_Comm comm = MPI_COMM_NULL;
+  std::shared_ptr<Impl::PrivateComm> ours;
+  int numSame = 0;
+  std::vector<int> permuteTo, permuteFrom;
+  std::vector<int> slotTarget, slotOwner;  ///< row of the target, and the rank that sends it
+  PlannedHalo halo;
+  std::unique_ptr<exchange_type> whole, valuesOnly;
+
+  // Of the last transfer():
+  typename exchange_type::Counts counts;
+  std::vector<std::int64_t> arriving;  ///< entries, by slot
+  std::size_t sourceEntries = 0;
+  std::vector<std::int64_t> sourceOffset;  ///< of rows
+  Teuchos::RCP<const typename crs_matrix_type::crs_graph_type> targetGraph;
+  Parts parts;
+  merged_type merged;
+  bool valuesPrepared = false;
+  Impl::ValueSources<memory_space> valueSources;
+  unpack_type labels;  ///< for values alone
+};
+
+template <class S, class LO, class GO, class Node>
+RowTransfer<S, LO, GO, Node>::State::State(const transfer_type& transfer, const ExchangeOptions& given)
+    : sourceMap(transfer.getSourceMap()),
+      targetMap(transfer.getTargetMap()),
+      comm(Tpetra::Details::extractMpiCommFromTeuchos(*sourceMap->getComm())),
+      ours(Impl::PrivateComm::of(comm)),
+      numSame(static_cast<int>(transfer.getNumSameIDs())) {
+  const auto to = transfer.getPermuteToLIDs(), from = transfer.getPermuteFromLIDs();
+  permuteTo.assign(to.begin(), to.end());
+  permuteFrom.assign(from.begin(), from.end());
+  const auto remote = transfer.getRemoteLIDs();
+  slotTarget.assign(remote.begin(), remote.end());
+  std::vector<int> slots(slotTarget.size());
+  std::iota(slots.begin(), slots.end(), 0);
+  Impl::TransferLists lists;
+  Impl::groupByRank(transfer.getExportPIDs(), transfer.getExportLIDs(), lists.ownedPeers, lists.ownedLengths,
+                    lists.ownedLids);
+  Impl::receivingSide(transfer.getDistributor(),
+                      Teuchos::ArrayView<const int>(slots.data(), static_cast<Teuchos::Ordinal>(slots.size())),
+                      lists.ghostPeers, lists.ghostLengths, lists.ghostLids);
+  for (std::size_t i = 0; i < lists.ghostPeers.size(); ++i) {
+    slotOwner.insert(slotOwner.end(), lists.ghostLengths[i], lists.ghostPeers[i]);
+  }
+  lists.numOwned = static_cast<int>(Impl::localLength(*sourceMap));
+  lists.numOverlapping = static_cast<int>(slots.size());
+  ExchangeOptions options = given;
+  options.tuning = Tuning::off;  // what is moved once needs no trials
+  halo = std::move(
+      Impl::planHalos(
+          comm, 1, Impl::errorOf(lists, ours->rank()), [&] { return Impl::makePatterns(*ours, {lists}); }, options)
+          .front());
+}
+
+/// \param stayLengths entries of the rows of the source \param arriving entries of the rows in the slots
+template <class S, class LO, class GO, class Node>
+auto RowTransfer<S, LO, GO, Node>::State::partsOf(Tpetra::CombineMode mode,
+                                                  const std::vector<std::int64_t>& stayLengths,
+                                                  const std::vector<std::int64_t>& arrivingLengths) const -> Parts {
+  const bool adds = mode == Tpetra::ADD;
+  struct Part {
+    int row, order, source, slot;  // of source and slot one, the other is -1
+  };
+  const int own = adds ? -1 : ours->rank();
+  std::vector<Part> all;
+  for (int i = 0; i < numSame; ++i) {
+    all.push_back({i, own, i, -1});
+  }
+  for (std::size_t i = 0; i < permuteTo.size(); ++i) {
+    all.push_back({permuteTo[i], own, permuteFrom[i], -1});
+  }
+  for (std::size_t i = 0; i < slotTarget.size(); ++i) {
+    all.push_back({slotTarget[i], slotOwner[i], -1, static_cast<int>(i)});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Part& a, const Part& b) { return a.row != b.row ? a.row < b.row : a.order < b.order; });
+  Parts made;
+  made.slotTo.assign(slotTarget.size(), -1);
+  made.rowOffset.push_back(0);
+  std::int64_t entries = 0;
+  std::size_t next = 0;
+  for (int row = 0; row < static_cast<int>(Impl::localLength(*targetMap)); ++row) {
+    for (; next < all.size() && all[next].row == row; ++next) {
+      const Part& part = all[next];
+      const bool replaced = !adds && next + 1 < all.size() && all[next + 1].row == row;
+      if (replaced) {
+        continue;
+      }
+      if (part.slot >= 0) {
+        made.slots.push_back(part.slot);
+        made.slotTo[part.slot] = entries;
+        entries += arrivingLengths[part.slot];
+      } else {
+        made.stays.push_back(part.source);
+        made.stayLength.push_back(stayLengths[part.source]);
+        made.stayTo.push_back(entries);
+        entries += stayLengths[part.source];
+      }
+    }
+    made.rowOffset.push_back(entries);
+  }
+  return made;
+}
+
+template <class S, class LO, class GO, class Node>
+std::string RowTransfer<S, LO, GO, Node>::State::modeError(Tpetra::CombineMode mode) {
+  const bool known = mode == Tpetra::ADD || mode == Tpetra::REPLACE || mode == Tpetra::INSERT;
+  return known ? ""
+               : "RowTransfer::transfer: CombineMode " + std::to_string(static_cast<int>(mode)) +
+                     " is none of ADD, REPLACE, INSERT";
+}
+
+template <class S, class LO, class GO, class Node>
+std::string RowTransfer<S, LO, GO, Node>::State::sourceError(const crs_matrix_type& source) const {
+  if (!source.isFillComplete()) {
+    return "RowTransfer::transfer: the source is not fill-complete (rank " + std::to_string(ours->rank()) + ")";
+  }
+  if (!source.getRowMap()->locallySameAs(*sourceMap)) {
+    return "RowTransfer::transfer: the source has " + std::to_string(Impl::localRows(source)) +
+           " rows of another map than the source map of the transfer, which has " +
+           std::to_string(Impl::localLength(*sourceMap)) + " (rank " + std::to_string(ours->rank()) + ")";
+  }
+  return {};
+}
+
+/// Also where values alone are wanted.
+template <class S, class LO, class GO, class Node>
+std::string RowTransfer<S, LO, GO, Node>::State::sourceError(const Arrays& source) const {
+  const std::size_t rows = Impl::localLength(*sourceMap);
+  const std::string where = " (rank " + std::to_string(ours->rank()) + ")";
+  if (source.offset.extent(0) != rows + 1) {
+    return "RowTransfer: " + std::to_string(source.offset.extent(0)) + " offsets for " + std::to_string(rows) +
+           " rows; there must be one more than rows" + where;
+  }
+  std::size_t entries = 0;
+  Kokkos::deep_copy(entries, Kokkos::subview(source.offset, rows));
+  if (source.columns.extent(0) < entries || source.values.extent(0) < entries) {
+    return "RowTransfer: " + std::to_string(source.columns.extent(0)) + " columns and " +
+           std::to_string(source.values.extent(0)) + " values; the offsets end at " + std::to_string(entries) + where;
+  }
+  return {};
+}
+
+template <class S, class LO, class GO, class Node>
+auto RowTransfer<S, LO, GO, Node>::State::rowsOf(const crs_matrix_type& source) const -> rows_type {
+  const local_matrix_type matrix = source.getLocalMatrixDevice();
+  return {matrix.graph.row_map, matrix.graph.entries, source.getColMap()->getLocalMap(), matrix.values.data()};
+}
+
+/// \param lengths entries of the rows of the source
+template <class S, class LO, class GO, class Node>
+template <class Rows>
+void RowTransfer<S, LO, GO, Node>::State::pack(const Rows& rows, const exchange_type& exchange,
+                                               const format_type& format, const std::vector<std::int64_t>& lengths,
+                                               typename exchange_type::buffer_view buffer) const {
+  const execution_space& space = Impl::defaultSpace<execution_space>();
+  const auto& runs = exchange.departures();
+  std::vector<std::int64_t> ofRuns;
+  for (const int row : runs.hostIndex) {
+    ofRuns.push_back(lengths[row]);
+  }
+  using Pack = Impl::PackRows<value_type, Rows, local_map_type, memory_space>;
+  Impl::packRows(space, Pack{format, rows, sourceMap->getLocalMap(), runs.index, runs.first, buffer.data()}, ofRuns);
+}
+
+/// Where runs go, and what they must be, for the unpack kernels. \param to by arrival
+template <class S, class LO, class GO, class Node>
+auto RowTransfer<S, LO, GO, Node>::State::unpackKernel(const exchange_type& exchange, const format_type& format,
+                                                       const std::vector<std::int64_t>& to, GO* columns,
+                                                       value_type* values) const -> unpack_type {
+  const auto& runs = exchange.arrivals();
+  std::vector<std::int64_t> lengths;
+  std::vector<GO> ids;
+  for (const int slot : runs.hostIndex) {
+    lengths.push_back(arriving[slot]);
+    ids.push_back(targetMap->getGlobalElement(slotTarget[slot]));
+  }
+  const Kokkos::View<int, memory_space> wrong("Komvos::RowTransfer::wrong");
+  Kokkos::deep_copy(wrong, std::numeric_limits<int>::max());
+  return {format,
+          exchange.received().data(),
+          runs.first,
+          Impl::deviceList<memory_space>("Komvos::RowTransfer::lengths", lengths),
+          Impl::deviceList<memory_space>("Komvos::RowTransfer::to", to),
+          Impl::deviceList<memory_space>("Komvos::RowTransfer::ids", ids),
+          Kokkos::View<word*, memory_space>("Komvos::RowTransfer::sums", format.withColumns ? runs.size() : 0),
+          columns,
+          values,
+          wrong};
+}
+
+/// \return which row is broken, or nothing
+template <class S, class LO, class GO, class Node>
+template <class Columns, class Values>
+std::string RowTransfer<S, LO, GO, Node>::State::unpack(const exchange_type& exchange, const format_type& format,
+                                                        const Columns& columns, const Values& values) const {
+  const execution_space& space = Impl::defaultSpace<execution_space>();
+  const auto& runs = exchange.arrivals();
+  std::vector<std::int64_t> wanted, to;  // a row that is replaced is not unpacked
+  for (const int slot : runs.hostIndex) {
+    wanted.push_back(parts.slotTo[slot] >= 0 ? arriving[slot] : 0);
+    to.push_back(parts.slotTo[slot]);
+  }
+  const unpack_type kernel = unpackKernel(exchange, format, to, columns.data(), values.data());
+  Impl::unpackRows(space, kernel, wanted);
+  Impl::fence(space, "Komvos::RowTransfer: rows are unpacked");
+  return brokenRow(kernel.wrong, runs.hostIndex);
+}
+
+/// \return which row is broken, or nothing
+template <class S, class LO, class GO, class Node>
+std::string RowTransfer<S, LO, GO, Node>::State::checkLabels(const exchange_type& exchange) const {
+  const execution_space& space = Impl::defaultSpace<execution_space>();
+  Kokkos::deep_copy(labels.wrong, std::numeric_limits<int>::max());
+  Kokkos::parallel_for("Komvos::RowTransfer::labels", Impl::range(space, 0, exchange.arrivals().size()),
+                       Impl::CompareLabels<unpack_type>{labels});
+  Impl::fence(space, "Komvos::RowTransfer: labels are compared");
+  return brokenRow(labels.wrong, exchange.arrivals().hostIndex);
+}
+
+/// \param wrong the arrival, or a number that is none
+template <class S, class LO, class GO, class Node>
+std::string RowTransfer<S, LO, GO, Node>::State::brokenRow(const Kokkos::View<int, memory_space>& wrong,
+                                                           const std::vector<int>& slotOfArrival) const {
+  int arrival = 0;
+  Kokkos::deep_copy(arrival, wrong);
+  if (arrival >= static_cast<int>(slotOfArrival.size())) {
+    return {};
+  }
+  const int slot = slotOfArrival[arrival];
+  return "RowTransfer: row " + std::to_string(targetMap->getGlobalElement(slotTarget[slot])) + ", of " +
+         std::to_string(arriving[slot]) + " entries, from rank " + std::to_string(slotOwner[slot]) +
+         " did not arrive on rank " + std::to_string(ours->rank()) + " as it was packed";
+}
+
+/// Lists for values alone, once they are needed. \note Collective where they are made.
+template <class S, class LO, class GO, class Node>
+void RowTransfer<S, LO, GO, Node>::State::prepareValues() {
+  if (valuesPrepared) {
+    return;
+  }
+  const format_type format{false};
+  if (!valuesOnly) {
+    valuesOnly = std::make_unique<exchange_type>(comm, halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
+  }
+  valuesOnly->setLengths(counts, [&](std::int64_t n) { return format.words(n); });
+  const auto& runs = valuesOnly->arrivals();
+  // Where each entry comes from, before they are merged.
+  std::vector<int> origin(parts.rowOffset.back());
+  for (std::size_t i = 0; i < parts.stays.size(); ++i) {
+    for (std::int64_t k = 0; k < parts.stayLength[i]; ++k) {
+      origin[parts.stayTo[i] + k] = static_cast<int>(sourceOffset[parts.stays[i]] + k);
+    }
+  }
+  for (int i = 0; i < runs.size(); ++i) {
+    const int slot = runs.hostIndex[i];
+    const std::int64_t first = (runs.hostFirst[i] + format.valuesAt(arriving[slot])) * 8 / sizeof(value_type);
+    for (std::int64_t k = 0; parts.slotTo[slot] >= 0 && k < arriving[slot]; ++k) {
+      origin[parts.slotTo[slot] + k] = ~static_cast<int>(first + k);
+    }
+  }
+  const auto source = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), merged.source);
+  std::vector<int> fromOrigin(source.extent(0));
+  for (std::size_t e = 0; e < fromOrigin.size(); ++e) {
+    fromOrigin[e] = origin[source(e)];
+  }
+  valueSources = {merged.sourceOffset, fromOrigin, Impl::entriesPerItem<execution_space>()};
+  merged.source = {};
+  labels = unpackKernel(*valuesOnly, format, {}, nullptr, nullptr);
+  valuesPrepared = true;
+}
+
+/// \param entries of the source
+template <class S, class LO, class GO, class Node>
+std::string RowTransfer<S, LO, GO, Node>::State::valuesError(std::size_t entries, const crs_matrix_type& target) const {
+  const std::string where = " (rank " + std::to_string(ours->rank()) + ")";
+  if (entries != sourceEntries) {
+    return "RowTransfer::transferValues: the source has " + std::to_string(entries) +
+           " entries, in the last transfer() it had " + std::to_string(sourceEntries) + where;
+  }
+  if (target.getCrsGraph().get() != targetGraph.get()) {
+    return "RowTransfer::transferValues: the target does not have the graph that the last transfer() made" + where;
+  }
+  return {};
+}
+
+template <class S, class LO, class GO, class Node>
+template <class Rows>
+auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t entriesHere, Tpetra::CombineMode mode,
+                                                   const Teuchos::RCP<const map_type>& domain,
+                                                   const Teuchos::RCP<const map_type>& range)
+    -> Teuchos::RCP<crs_matrix_type> {
+  using Kokkos::view_alloc;
+  using Kokkos::WithoutInitializing;
+  const execution_space& space = Impl::defaultSpace<execution_space>();
+  const format_type format{true};
+  const auto offsets = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), rows.offset);
+  const std::size_t numRows = Impl::localLength(*sourceMap);
+  std::vector<std::int64_t> lengths(numRows);
+  sourceOffset.resize(numRows);
+  for (std::size_t i = 0; i < numRows; ++i) {
+    sourceOffset[i] = static_cast<std::int64_t>(offsets(i));
+    lengths[i] = static_cast<std::int64_t>(offsets(i + 1) - offsets(i));
+  }
+  if (!whole) {
+    whole = std::make_unique<exchange_type>(comm, halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
+  }
+  exchange_type& exchange = *whole;
+  valuesPrepared = false;
+  counts = exchange.exchangeCounts(lengths);
+  exchange.setLengths(counts, [&](std::int64_t n) { return format.words(n); });
+  arriving.assign(slotTarget.size(), 0);
+  const std::vector<std::int64_t> arrived = exchange.arrivalCounts(counts);
+  for (std::size_t i = 0; i < arrived.size(); ++i) {
+    arriving[exchange.arrivals().hostIndex[i]] = arrived[i];
+  }
+  parts = partsOf(mode, lengths, arriving);
+  const std::int64_t entries = parts.rowOffset.back();
+  throwOnAllIfAny(ours->get(), entries < std::numeric_limits<int>::max()
+                                   ? ""
+                                   : "RowTransfer: " + std::to_string(entries) +
+                                         " entries on one rank; at most 2^31 - 1 are possible");
+
+  exchange.begin(space, [&](const auto& buffer) { pack(rows, exchange, format, lengths, buffer); });
+  Kokkos::View<GO*, device_type> columns(view_alloc("Komvos::RowTransfer::columns", WithoutInitializing), entries);
+  Kokkos::View<value_type*, device_type> values(view_alloc("Komvos::RowTransfer::values", WithoutInitializing),
+                                                entries);
+  using Here = Impl::CopyRowsHere<value_type, GO, Rows, memory_space>;
+  Impl::forRows(
+      space, "Komvos::RowTransfer::copy", items_type(parts.stayLength, Impl::entriesPerItem<execution_space>()),
+      Here{rows, Impl::deviceList<memory_space>("Komvos::RowTransfer::stays", parts.stays),
+           Impl::deviceList<memory_space>("Komvos::RowTransfer::to", parts.stayTo), columns.data(), values.data()});
+  std::string error;
+  try {
+    exchange.end(space);
+    error = unpack(exchange, format, columns, values);
+  } catch (const PlanMismatch& mismatch) {
+    error = mismatch.what();
+  }
+  Impl::throwMismatchOnAllIfAny(ours->get(), error);
+
+  const auto rowOffset = Impl::deviceList<memory_space>("Komvos::RowTransfer::rowOffset", parts.rowOffset);
+  merged = Impl::mergeRows<LO, GO, Node>(ours->get(), domain, rowOffset, columns);
+  Kokkos::View<value_type*, device_type> mergedValues(view_alloc("values", WithoutInitializing),
+                                                      merged.columns.extent(0));
+  using Combine = Impl::CombineValues<value_type, memory_space>;
+  Kokkos::parallel_for("Komvos::RowTransfer::combine",
+                       Impl::range(space, 0, static_cast<int>(merged.columns.extent(0))),
+                       Combine{merged.sourceOffset, merged.source, values.data(), nullptr, mergedValues.data()});
+  Impl::fence(space, "Komvos::RowTransfer: the matrix is there");
+  const auto target =
+      Teuchos::rcp(new crs_matrix_type(targetMap, merged.columnMap, merged.rowOffset, merged.columns, mergedValues));
+  target->expertStaticFillComplete(domain, range);
+  sourceEntries = entriesHere;
+  targetGraph = target->getCrsGraph();
+  return target;
+}
+
+template <class S, class LO, class GO, class Node>
+template <class Rows>
+void RowTransfer<S, LO, GO, Node>::State::transferValues(const Rows& rows, const std::string& error,
+                                                         crs_matrix_type& target) {
+  const execution_space& space = Impl::defaultSpace<execution_space>();
+  const format_type format{false};
+  prepareValues();
+  exchange_type& exchange = *valuesOnly;
+  if (!error.empty()) {
+    exchange.abandon();
+    throw PlanMismatch(error);
+  }
+  exchange.begin(space, [&](const auto& buffer) { pack(rows, exchange, format, counts.owned, buffer); });
+  exchange.end(space);
+  const std::string broken = checkLabels(exchange);
+  if (!broken.empty()) {
+    throw PlanMismatch(broken);
+  }
+  const auto values = target.getLocalMatrixDevice().values;
+  valueSources.run(space, rows.values, reinterpret_cast<const value_type*>(exchange.received().data()), values.data(),
+                   static_cast<int>(values.extent(0)));
+  Impl::fence(space, "Komvos::RowTransfer: values are there");
+}
+
+template <class S, class LO, class GO, class Node>
+auto RowTransfer<S, LO, GO, Node>::transfer(const crs_matrix_type& source, Tpetra::CombineMode mode,
+                                            Teuchos::RCP<const map_type> domain, Teuchos::RCP<const map_type> range)
+    -> Teuchos::RCP<crs_matrix_type> {
+  const std::string error = State::modeError(mode);
+  throwOnAllIfAny(state_->ours->get(), error.empty() ? state_->sourceError(source) : error);
+  return state_->transfer(state_->rowsOf(source), Impl::localEntries(source), mode,
+                          domain.is_null() ? source.getDomainMap() : domain,
+                          range.is_null() ? source.getRangeMap() : range);
+}
+
+template <class S, class LO, class GO, class Node>
+auto RowTransfer<S, LO, GO, Node>::transfer(const Arrays& source, Tpetra::CombineMode mode,
+                                            const Teuchos::RCP<const map_type>& domain,
+                                            const Teuchos::RCP<const map_type>& range)
+    -> Teuchos::RCP<crs_matrix_type> {
+  const std::string error = State::modeError(mode);
+  throwOnAllIfAny(state_->ours->get(), error.empty() ? state_->sourceError(source) : error);
+  return state_->transfer(state_->rowsOf(source), source.columns.extent(0), mode, domain, range);
+}
+
+template <class S, class LO, class GO, class Node>
+void RowTransfer<S, LO, GO, Node>::transferValues(const crs_matrix_type& source, crs_matrix_type& target) {
+  state_->requireTransferred();
+  const std::string error = state_->sourceError(source);
+  const std::string misfit = error.empty() ? state_->valuesError(Impl::localEntries(source), target) : error;
+  state_->transferValues(misfit.empty() ? state_->rowsOf(source) : typename State::rows_type(), misfit, target);
+}
+
+template <class S, class LO, class GO, class Node>
+void RowTransfer<S, LO, GO, Node>::transferValues(const Arrays& source, crs_matrix_type& target) {
+  state_->requireTransferred();
+  const std::string error = state_->sourceError(source);
+  const std::string misfit = error.empty() ? state_->valuesError(source.columns.extent(0), target) : error;
+  state_->transferValues(state_->rowsOf(source), misfit, target);
+}
+
+template <class S, class LO, class GO, class Node>
+RowTransfer<S, LO, GO, Node>::RowTransfer(const import_type& importer, const ExchangeOptions& options)
+    : state_(std::make_unique<State>(importer, options)) {}
+template <class S, class LO, class GO, class Node>
+RowTransfer<S, LO, GO, Node>::RowTransfer(const export_type& exporter, const ExchangeOptions& options)
+    : state_(std::make_unique<State>(exporter, options)) {}
+template <class S, class LO, class GO, class Node>
+RowTransfer<S, LO, GO, Node>::~RowTransfer() = default;
+template <class S, class LO, class GO, class Node>
+RowTransfer<S, LO, GO, Node>::RowTransfer(RowTransfer&&) noexcept = default;
+template <class S, class LO, class GO, class Node>
+RowTransfer<S, LO, GO, Node>& RowTransfer<S, LO, GO, Node>::operator=(RowTransfer&&) noexcept = default;
+
+template <class S, class LO, class GO, class Node>
+const ExchangePlan& RowTransfer<S, LO, GO, Node>::plan() const {
+  return *state_->halo.plan;
+}
+
+template <class S, class LO, class GO, class Node>
+std::size_t RowTransfer<S, LO, GO, Node>::memoryBytes() const {
+  const State& state = *state_;
+  const auto ofView = [](const auto& view) { return view.size() * sizeof(*view.data()); };
+  return (state.whole ? state.whole->memoryBytes() : 0) + (state.valuesOnly ? state.valuesOnly->memoryBytes() : 0) +
+         ofView(state.merged.sourceOffset) + ofView(state.merged.source) + state.valueSources.memoryBytes();
+}
+
+}  // namespace Komvos
+
+#define KOMVOS_ROWTRANSFER_INSTANT(S, LO, GO, NODE) template class RowTransfer<S, LO, GO, NODE>;

@@ -1,0 +1,500 @@
+// RowTransfer against Tpetra's importAndFillCompleteCrsMatrix and doExport.
+#include <gtest/gtest.h>
+
+#include <Tpetra_Export.hpp>
+#include <Tpetra_Import.hpp>
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_ExchangePlan.hpp"
+#include "Komvos_RowKernels.hpp"
+#include "Komvos_RowTransfer.hpp"
+#include "support/matrix_support.hpp"
+#include "support/mpi_support.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Komvos::BadInput;
+using Komvos::ExchangeOptions;
+using Komvos::PlanMismatch;
+using Komvos::RouteChoice;
+using Komvos::RowTransfer;
+using Import = Tpetra::Import<>;
+using Export = Tpetra::Export<>;
+
+/// (row, column) and value of all entries on this rank, sorted.
+using Entries = std::map<std::pair<GO, GO>, double>;
+Entries entriesOf(const Matrix& matrix) {
+  Entries all;
+  const auto local = matrix.getLocalMatrixHost();
+  for (LO row = 0; row < static_cast<LO>(Komvos::Impl::localRows(matrix)); ++row) {
+    LO last = -1;
+    for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
+      const LO column = local.graph.entries(k);
+      EXPECT_LT(last, column) << "columns of a row increase";
+      last = column;
+      all[{matrix.getRowMap()->getGlobalElement(row), matrix.getColMap()->getGlobalElement(column)}] = local.values(k);
+    }
+  }
+  return all;
+}
+
+bool sameBits(const Entries& a, const Entries& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](const auto& x, const auto& y) {
+           return x.first == y.first && std::memcmp(&x.second, &y.second, sizeof(double)) == 0;
+         });
+}
+
+/// The largest difference, or infinity if the patterns differ.
+double distance(const Entries& a, const Entries& b) {
+  double largest = a.size() == b.size() ? 0 : INFINITY;
+  for (auto x = a.begin(), y = b.begin(); largest != INFINITY && x != a.end(); ++x, ++y) {
+    largest = x->first == y->first ? std::max(largest, std::abs(x->second - y->second)) : INFINITY;
+  }
+  return largest;
+}
+
+/// Rows that are long, empty and short: row 3 has all columns, every fifth has none.
+RowEntries skewed(GO n, unsigned seed) {
+  return [n, seed](GO row, const std::function<void(GO, double)>& add) {
+    Random random(seed + 31 * static_cast<unsigned>(row));
+    if (row == 3) {
+      for (GO column = 0; column < n; ++column) {
+        add(column, random.unit());
+      }
+    }
+    for (int k = row % 5 == 0 ? 0 : 1 + random.below(4); k > 0; --k) {
+      add(random.below(static_cast<int>(n)), random.unit());
+    }
+  };
+}
+
+RCP<Matrix> makeMatrix(const RCP<const Map>& rows, const RCP<const Map>& domain, const RowEntries& entries,
+                       std::size_t most) {
+  const auto matrix = rcp(new Matrix(rows, most));
+  fillRows(*matrix, entries);
+  matrix->fillComplete(domain, domain);
+  return matrix;
+}
+
+/// Rows of this rank, and some of others.
+RCP<const Map> withRowsOfOthers(const RCP<const Map>& mine, GO n, unsigned seed) {
+  const auto comm = mine->getComm();
+  Random random(seed + static_cast<unsigned>(comm->getRank()));
+  std::vector<GO> rows = globalIds(*mine);
+  for (GO row = 0; row < n; ++row) {
+    if (!mine->isNodeGlobalElement(row) && random.below(3) == 0) {
+      rows.push_back(row);
+    }
+  }
+  random.shuffle(rows);
+  return makeMap(rows, comm);
+}
+
+/// Calls work(options) for all nodes and routes.
+void onRoutes(const TeuchosComm& comm, const std::function<void(const ExchangeOptions&)>& work) {
+  for (const NamedTopology& where : topologiesFor(comm->getSize())) {
+    for (const RouteChoice& route :
+         {RouteChoice::standard, RouteChoice::twoStep, RouteChoice::threeStep, RouteChoice::axis}) {
+      SCOPED_TRACE(where.name + ", " + toString(route));
+      work(optionsFor(where, route));
+    }
+  }
+}
+
+TEST(RowTransfer, ImportsRowsAsTpetraDoes) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 40 * comm->getSize() + 7;
+  const auto blocks = rowsOf(n, false, false, 1, comm), scattered = rowsOf(n, true, false, 2, comm);
+  const auto few = rowsOf(n, false, true, 3, comm);
+  const std::vector<std::pair<RCP<const Map>, RCP<const Map>>> moves{{blocks, scattered},
+                                                                     {scattered, blocks},
+                                                                     {few, scattered},
+                                                                     {blocks, few},
+                                                                     {blocks, blocks},
+                                                                     {blocks, withRowsOfOthers(blocks, n, 4)},
+                                                                     {scattered, withRowsOfOthers(scattered, n, 5)}};
+  unsigned seed = 0;
+  for (const auto& [from, to] : moves) {
+    const RCP<const Matrix> source = makeMatrix(from, from, skewed(n, ++seed), n);
+    const Import import(from, to);
+    const auto expected = Tpetra::importAndFillCompleteCrsMatrix<Matrix>(source, import, from, from);
+    const Entries wanted = entriesOf(*expected);
+    onRoutes(comm, [&](const ExchangeOptions& options) {
+      RowTransfer<> transfer(import, options);
+      const auto target = transfer.transfer(*source, Tpetra::REPLACE);
+      EXPECT_TRUE(target->isFillComplete());
+      EXPECT_TRUE(target->getRowMap()->isSameAs(*to));
+      EXPECT_TRUE(target->getDomainMap()->isSameAs(*from));
+      EXPECT_TRUE(sameBits(wanted, entriesOf(*target)));
+      Vector x(from, 1), y(to, 1), z(to, 1);
+      fill(x, 6);
+      const auto again = transfer.transfer(*source, Tpetra::INSERT, from, to->isOneToOne() ? to : from);
+      if (to->isOneToOne()) {  // the matrix can be used
+        again->apply(x, y);
+        Vector inOldPlaces(from, 1);
+        source->apply(x, inOldPlaces);
+        z.doImport(inOldPlaces, import, Tpetra::INSERT);
+        z.update(-1, y, 1);
+        EXPECT_LE(z.getVector(0)->normInf(), 1e-13 * static_cast<double>(n));
+      }
+    });
+  }
+}
+
+/// Contributions of this rank to shared rows, different on each rank.
+RowEntries contributions(GO n, int rank) {
+  return [n, rank](GO row, const std::function<void(GO, double)>& add) {
+    Random random(static_cast<unsigned>(101 * row) + static_cast<unsigned>(7 * rank));
+    for (int k = 0; k < 6; ++k) {
+      add((row + random.below(9)) % n, random.unit());
+    }
+  };
+}
+
+TEST(RowTransfer, AddsSharedRowsAsTpetraDoes) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 30 * comm->getSize() + 3;
+  for (const bool scatters : {false, true}) {
+    const auto unique = rowsOf(n, scatters, false, 7, comm);
+    const auto shared = withRowsOfOthers(unique, n, 8);
+    const auto source = makeMatrix(shared, unique, contributions(n, comm->getRank()), 12);
+    const Export exporter(shared, unique);
+    Matrix expected(unique, static_cast<std::size_t>(n));
+    expected.doExport(*source, exporter, Tpetra::ADD);
+    expected.fillComplete(unique, unique);
+    const Entries wanted = entriesOf(expected);
+    Entries first;
+    onRoutes(comm, [&](const ExchangeOptions& options) {
+      RowTransfer<> transfer(exporter, options);
+      const Entries sums = entriesOf(*transfer.transfer(*source, Tpetra::ADD));
+      EXPECT_LE(distance(wanted, sums), 1e-14);
+      first = first.empty() ? sums : first;
+      EXPECT_TRUE(sameBits(first, sums)) << "sums must not depend on the route";
+      EXPECT_TRUE(sameBits(first, entriesOf(*transfer.transfer(*source, Tpetra::ADD)))) << "nor on the run";
+    });
+  }
+}
+
+TEST(RowTransfer, ReplacesARowByThatOfTheHighestRank) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 12 * comm->getSize();
+  const auto unique = rowsOf(n, true, false, 9, comm);
+  const auto shared = withRowsOfOthers(unique, n, 10);
+  const int rank = comm->getRank();
+  const auto source = makeMatrix(
+      shared, unique,
+      [&](GO row, const auto& add) {
+        add(row, rank);
+        add((row + rank) % n, 0.5);
+      },
+      3);
+  // Who is the highest rank that has a row?
+  std::vector<int> mine(static_cast<std::size_t>(n), -1), highest(mine);
+  for (const GO row : globalIds(*shared)) {
+    mine[static_cast<std::size_t>(row)] = rank;
+  }
+  Teuchos::reduceAll(*comm, Teuchos::REDUCE_MAX, static_cast<int>(n), mine.data(), highest.data());
+  Entries expected;
+  for (const GO row : globalIds(*unique)) {
+    const int from = highest[static_cast<std::size_t>(row)];
+    expected[{row, row}] += from;
+    expected[{row, (row + from) % n}] += 0.5;
+  }
+  onRoutes(comm, [&](const ExchangeOptions& options) {
+    RowTransfer<> transfer(Export(shared, unique), options);
+    EXPECT_TRUE(sameBits(expected, entriesOf(*transfer.transfer(*source, Tpetra::REPLACE))));
+  });
+}
+
+TEST(RowTransfer, MovesValuesAloneAlongTheSameLists) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 25 * comm->getSize() + 1;
+  const auto unique = rowsOf(n, true, false, 11, comm);
+  const auto shared = withRowsOfOthers(unique, n, 12);
+  const auto source = makeMatrix(shared, unique, contributions(n, comm->getRank()), 12);
+  const auto newValues = [&](double factor) {
+    source->resumeFill();
+    source->scale(factor);
+    source->fillComplete(unique, unique);
+  };
+  for (const Tpetra::CombineMode mode : {Tpetra::ADD, Tpetra::REPLACE}) {
+    onRoutes(comm, [&](const ExchangeOptions& options) {
+      RowTransfer<> transfer(Export(shared, unique), options);
+      const auto target = transfer.transfer(*source, mode);
+      for (const double factor : {1.5, -0.75, 1.25}) {
+        newValues(factor);
+        transfer.transferValues(*source, *target);
+        RowTransfer<> another(Export(shared, unique), options);
+        EXPECT_TRUE(sameBits(entriesOf(*another.transfer(*source, mode)), entriesOf(*target)));
+      }
+    });
+  }
+}
+
+/// As element matrices leave them: columns in any order, and several times.
+struct Contributions {
+  std::vector<std::size_t> offset{0};
+  std::vector<GO> columns;
+  std::vector<double> values;
+
+  Contributions(const Map& rows, GO n, double factor) {
+    for (const GO row : globalIds(rows)) {
+      Random random(static_cast<unsigned>(13 * row) + static_cast<unsigned>(rows.getComm()->getRank()));
+      for (int k = random.below(12); k > 0; --k) {
+        columns.push_back((row + random.below(5)) % n);
+        values.push_back(factor * random.unit());
+      }
+      offset.push_back(columns.size());
+    }
+  }
+  RowTransfer<>::Arrays arrays() const {
+    using Device = RowTransfer<>::device_type;
+    const auto copy = [](const auto& list) {
+      using T = typename std::decay_t<decltype(list)>::value_type;
+      const Kokkos::View<T*, Device> view("list", list.size());
+      Kokkos::deep_copy(view, Kokkos::View<const T*, Kokkos::HostSpace>(list.data(), list.size()));
+      return view;
+    };
+    return {copy(offset), copy(columns), copy(values)};
+  }
+};
+
+TEST(RowTransfer, AssemblesContributionsInAnyOrder) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 20 * comm->getSize() + 9;
+  const auto unique = rowsOf(n, true, false, 22, comm);
+  const auto shared = withRowsOfOthers(unique, n, 23);
+  const Contributions first(*shared, n, 1), second(*shared, n, -2.5);
+  // Tpetra sums the same numbers in another order.
+  Matrix overlapping(shared, 16), expected(unique, static_cast<std::size_t>(n));
+  const auto rows = globalIds(*shared);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (std::size_t k = first.offset[i]; k < first.offset[i + 1]; ++k) {
+      overlapping.insertGlobalValues(rows[i], Teuchos::tuple(first.columns[k]), Teuchos::tuple(first.values[k]));
+    }
+  }
+  overlapping.fillComplete(unique, unique);
+  const Export exporter(shared, unique);
+  expected.doExport(overlapping, exporter, Tpetra::ADD);
+  expected.fillComplete(unique, unique);
+  const Entries wanted = entriesOf(expected);
+  Entries sums, scaled;
+  onRoutes(comm, [&](const ExchangeOptions& options) {
+    RowTransfer<> transfer(exporter, options);
+    const auto target = transfer.transfer(first.arrays(), Tpetra::ADD, unique, unique);
+    const Entries found = entriesOf(*target);
+    EXPECT_LE(distance(wanted, found), 1e-13);
+    sums = sums.empty() ? found : sums;
+    EXPECT_TRUE(sameBits(sums, found));
+    transfer.transferValues(second.arrays(), *target);
+    const Entries again = entriesOf(*target);
+    scaled = scaled.empty() ? again : scaled;
+    EXPECT_TRUE(sameBits(scaled, again));
+    Entries ratio = wanted;
+    for (auto& [place, value] : ratio) {
+      value *= -2.5;
+    }
+    EXPECT_LE(distance(ratio, again), 1e-13);
+    auto short_ = first.arrays();
+    if (comm->getRank() == 0) {
+      short_.values = Kokkos::subview(short_.values, std::make_pair(std::size_t(0), first.values.size() / 2));
+    }
+    commonError("the offsets end at", [&] { transfer.transfer(short_, Tpetra::ADD, unique, unique); });
+  });
+}
+
+TEST(RowTransfer, CopesWithManyShortRowsAndADenseOne) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 100000;
+  const auto from = rowsOf(n, false, false, 13, comm);
+  std::vector<GO> mine;  // in turn, so that most rows move
+  for (GO row = comm->getRank(); row < n; row += comm->getSize()) {
+    mine.push_back(row);
+  }
+  const auto to = makeMap(mine, comm);
+  const auto source = rcp(new Matrix(from, 3));
+  for (const GO row : globalIds(*from)) {
+    source->insertGlobalValues(row, Teuchos::tuple<GO>(row, (row * 7 + 1) % n), Teuchos::tuple(2.0 + 1e-3 * row, -1.0));
+  }
+  source->fillComplete();
+  Teuchos::Array<std::size_t> most(Komvos::Impl::localLength(*from), 1);
+  if (from->isNodeGlobalElement(n / 2)) {
+    most[static_cast<Teuchos::Ordinal>(from->getLocalElement(n / 2))] = static_cast<std::size_t>(n);
+  }
+  const auto dense = rcp(new Matrix(from, most()));
+  for (const GO row : globalIds(*from)) {
+    dense->insertGlobalValues(row, Teuchos::tuple<GO>(row), Teuchos::tuple(1.0));
+  }
+  if (from->isNodeGlobalElement(n / 2)) {
+    std::vector<GO> columns;
+    std::vector<double> values;
+    for (GO column = 0; column < n; column += 2) {
+      if (column != n / 2) {
+        columns.push_back(column);
+        values.push_back(0.001 * static_cast<double>(column));
+      }
+    }
+    dense->insertGlobalValues(n / 2, Teuchos::ArrayView<const GO>(columns.data(), columns.size()),
+                              Teuchos::ArrayView<const double>(values.data(), values.size()));
+  }
+  dense->fillComplete();
+  for (const auto& matrix : {source, dense}) {
+    const Import import(from, to);
+    const auto expected = Tpetra::importAndFillCompleteCrsMatrix<Matrix>(RCP<const Matrix>(matrix), import, from, from);
+    RowTransfer<> transfer(import, optionsFor(topologiesFor(comm->getSize()).back(), RouteChoice::threeStep));
+    const auto target = transfer.transfer(*matrix, Tpetra::REPLACE);
+    EXPECT_TRUE(sameBits(entriesOf(*expected), entriesOf(*target)));
+    matrix->resumeFill();
+    matrix->scale(3.0);
+    matrix->fillComplete();
+    transfer.transferValues(*matrix, *target);
+    const auto scaled = Tpetra::importAndFillCompleteCrsMatrix<Matrix>(RCP<const Matrix>(matrix), import, from, from);
+    EXPECT_TRUE(sameBits(entriesOf(*scaled), entriesOf(*target)));
+  }
+}
+
+TEST(RowTransfer, RefusesOnAllRanksWhatOneGetsWrong) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int last = comm->getSize() - 1;
+  const GO n = 10 * comm->getSize();
+  const auto from = rowsOf(n, false, false, 14, comm), to = rowsOf(n, true, false, 15, comm);
+  const auto good = makeMatrix(from, from, skewed(n, 16), n);
+  const auto other = makeMatrix(to, to, skewed(n, 16), n);
+  RowTransfer<> transfer(Import(from, to));
+  const auto open = rcp(new Matrix(from, 3));
+  const auto onLast = [&](const RCP<Matrix>& wrong) { return comm->getRank() == last ? wrong : good; };
+  for (const auto& [matrix, words] : {std::pair<RCP<Matrix>, std::string>(open, "not fill-complete"),
+                                      std::pair<RCP<Matrix>, std::string>(other, "another map")}) {
+    const std::string said = commonError(words, [&] { transfer.transfer(*onLast(matrix), Tpetra::REPLACE); });
+    EXPECT_NE(std::string::npos, said.find("rank " + std::to_string(last))) << said;
+  }
+  commonError("none of ADD", [&] { transfer.transfer(*good, Tpetra::ABSMAX); });
+  const auto narrow = rowsOf(n / 2, false, false, 17, comm);
+  commonError("domain map has no index", [&] { transfer.transfer(*good, Tpetra::REPLACE, narrow, from); });
+  // It can be used afterwards.
+  EXPECT_EQ(n, static_cast<GO>(transfer.transfer(*good, Tpetra::REPLACE)->getGlobalNumRows()));
+}
+
+TEST(RowTransfer, LetsNobodyWaitIfOneCannotTransferValues) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 10 * comm->getSize();
+  const auto from = rowsOf(n, false, false, 18, comm);
+  const auto to = withRowsOfOthers(from, n, 19);
+  const auto good = makeMatrix(from, from, skewed(n, 20), n);
+  RowTransfer<> transfer(Import(from, to));
+  EXPECT_THROW(transfer.transferValues(*good, *good), Komvos::Error);
+  const auto target = transfer.transfer(*good, Tpetra::REPLACE);
+  const int rank = comm->getRank();
+  const auto wrong = rank == 0 ? good : target;  // of another graph
+  bool threw = false;
+  try {
+    transfer.transferValues(*good, *wrong);
+  } catch (const PlanMismatch& mismatch) {
+    threw = true;
+    if (rank == 0) {
+      EXPECT_NE(std::string::npos, std::string(mismatch.what()).find("graph")) << mismatch.what();
+    }
+  }
+  const auto& receives = transfer.plan().receives;
+  const bool getsFromZero = std::any_of(receives.begin(), receives.end(), [](const auto& m) { return m.peer == 0; });
+  EXPECT_EQ(rank == 0 || getsFromZero, threw);
+  comm->barrier();
+  transfer.transferValues(*good, *target);
+}
+
+// What arrives is not what was packed: each word of a message in turn.
+TEST(RowKernels, FindEveryWordThatIsNotAsItWasPacked) {
+  using namespace Komvos::Impl;
+  using Device = Komvos::DefaultNode::device_type;
+  using Space = Device::execution_space;
+  using Memory = Device::memory_space;
+  if (!hostCanAccessBuffers<Space>()) {
+    GTEST_SKIP() << "words are changed on the host";
+  }
+  const auto self = rcp(new Teuchos::MpiComm<int>(MPI_COMM_SELF));
+  const GO n = 9;
+  const auto rows = makeMap({0, 1, 2, 3, 4, 5, 6, 7, 8}, self);
+  const auto matrix = makeMatrix(rows, rows, skewed(n, 21), n);
+  const auto local = matrix->getLocalMatrixDevice();
+  using LocalMap = Map::local_map_type;
+  using Rows = MatrixRows<double, LocalMap, decltype(local.graph.row_map), decltype(local.graph.entries)>;
+  const Rows source{local.graph.row_map, local.graph.entries, matrix->getColMap()->getLocalMap(), local.values.data()};
+  const RowFormat<double> format{true};
+  std::vector<int> row;
+  std::vector<std::int64_t> first, length;
+  std::vector<GO> ids;
+  std::int64_t words = 0, entries = 0;
+  std::vector<std::int64_t> to;
+  for (int i = 0; i < n; ++i) {
+    const auto count = static_cast<std::int64_t>(local.graph.row_map(i + 1) - local.graph.row_map(i));
+    row.push_back(i);
+    first.push_back(words);
+    length.push_back(count);
+    to.push_back(entries);
+    ids.push_back(i);
+    words += format.words(count);
+    entries += count;
+  }
+  for (const std::int64_t perItem : {std::int64_t(4), std::int64_t(1000)}) {  // with long rows in pieces, and without
+    const RowItems<Memory> items(length, perItem);
+    Kokkos::View<std::uint64_t*, Memory> buffer("buffer", words);
+    using Pack = PackRows<double, Rows, LocalMap, Memory>;
+    const Pack pack{
+        format,       source, rows->getLocalMap(), deviceList<Memory>("row", row), deviceList<Memory>("first", first),
+        buffer.data()};
+    Kokkos::parallel_for("labels", range(Space(), 0, static_cast<int>(items.longRows.extent(0))),
+                         PackLabels<Pack, decltype(items.longRows)>{pack, items.longRows});
+    forRows(Space(), "pack", items, pack);
+    Kokkos::fence();
+    Kokkos::View<GO*, Memory> columns("columns", entries);
+    Kokkos::View<double*, Memory> values("values", entries);
+    const auto broken = [&] {
+      const Kokkos::View<int, Memory> wrong("wrong");
+      Kokkos::deep_copy(wrong, 1000);
+      using Unpack = UnpackRows<double, GO, Memory>;
+      const Unpack unpack{format,
+                          buffer.data(),
+                          pack.first,
+                          deviceList<Memory>("lengths", length),
+                          deviceList<Memory>("to", to),
+                          deviceList<Memory>("ids", ids),
+                          Kokkos::View<std::uint64_t*, Memory>("sums", n),
+                          columns.data(),
+                          values.data(),
+                          wrong};
+      forRows(Space(), "unpack", items, unpack);
+      Kokkos::parallel_for("compare", range(Space(), 0, static_cast<int>(items.longRows.extent(0))),
+                           CompareSums<Unpack, decltype(items.longRows)>{unpack, items.longRows});
+      Kokkos::fence();
+      return wrong();
+    };
+    EXPECT_EQ(1000, broken());
+    for (std::int64_t k = 0; k < entries; ++k) {
+      EXPECT_EQ(local.values(k), values(k));
+      EXPECT_EQ(matrix->getColMap()->getGlobalElement(local.graph.entries(k)), columns(k));
+    }
+    for (int i = 0; i < n; ++i) {
+      const std::int64_t used = format.header + format.columnWords(length[i]) + length[i];
+      for (std::int64_t w = 0; w < used; ++w) {
+        if (w == format.header + length[i] && length[i] % 2 == 1) {
+          continue;  // padding
+        }
+        buffer(first[i] + w) ^= 1ULL << (w % 64);
+        EXPECT_EQ(i, broken()) << "word " << w;
+        buffer(first[i] + w) ^= 1ULL << (w % 64);
+      }
+    }
+    EXPECT_EQ(1000, broken());
+  }
+}
+
+}  // namespace
