@@ -1,8 +1,10 @@
 #include "problem/partition.hpp"
 
-#include <Tpetra_Distributor.hpp>
 #include <Tpetra_Import.hpp>
 #include <numeric>
+
+#include "Komvos_NodeAwareDistributor.hpp"
+#include "Komvos_RowTransfer.hpp"
 
 namespace Komvos::Program {
 
@@ -19,13 +21,14 @@ RCP<const Map> mapOf(const std::vector<GO>& indices, const CommPtr& comm) {
 
 /// The nodes that this rank gets, ascending, if each rank sends node `nodes[i]` to rank `parts[i]`.
 std::vector<GO> exchangeNodes(const CommPtr& comm, const std::vector<GO>& nodes, const std::vector<int>& parts) {
-  Tpetra::Distributor distributor(comm);
+  using List = Kokkos::View<GO*, DefaultNode::device_type>;
+  NodeAwareDistributor<> distributor(comm);
   const std::size_t count = distributor.createFromSends(Teuchos::ArrayView<const int>(parts));
-  Kokkos::View<GO*, Kokkos::HostSpace> sent("komvos::sentNodes", nodes.size());
-  std::copy(nodes.begin(), nodes.end(), sent.data());
-  Kokkos::View<GO*, Kokkos::HostSpace> received("komvos::receivedNodes", count);
-  distributor.doPostsAndWaits(Kokkos::View<const GO*, Kokkos::HostSpace>(sent), 1, received);
-  std::vector<GO> mine(received.data(), received.data() + count);
+  const List sent("komvos::sentNodes", nodes.size()), received("komvos::receivedNodes", count);
+  Kokkos::deep_copy(sent, Kokkos::View<const GO*, Kokkos::HostSpace>(nodes.data(), nodes.size()));
+  distributor.doPostsAndWaits(sent, 1, received);
+  const auto onHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), received);
+  std::vector<GO> mine(onHost.data(), onHost.data() + count);
   std::sort(mine.begin(), mine.end());
   return mine;
 }
@@ -74,8 +77,7 @@ void partition(Problem& problem, const std::string& kind) {
     }
   }
   const auto map = mapOf(indices, comm);
-  problem.matrix =
-      Tpetra::importAndFillCompleteCrsMatrix<Matrix>(problem.matrix, Tpetra::Import<>(rows, map), map, map);
+  problem.matrix = RowTransfer<>(Tpetra::Import<>(rows, map)).transfer(*problem.matrix, Tpetra::REPLACE, map, map);
   moveTo(map, problem.rhs);
   moveTo(map, problem.exact);
   moveTo(map, problem.nullspace);
