@@ -42,7 +42,7 @@ def run_examples(build, prefix, mpi):
     run([build / "05_predict_a_cluster"], 60)
     cache = build / "tuning_cache.json"
     for ranks in (1, 4, 5):  # five: two ranks, two ranks and one on a node
-        for example in ("01_belos_one_line", "02_import", "04_own_topology"):
+        for example in ("01_belos_one_line", "02_import", "04_own_topology", "09_assembly"):
             run(mpi(ranks) + [build / example], 60)
         run(mpi(ranks) + [build / "03_choose_and_save_routes", cache], 60)
         if (build / "08_pipelined_bicgstab").exists():
