@@ -60,6 +60,7 @@ class VariableExchange {
       : plan_(std::move(plan)),
         comm_(PrivateComm::of(comm)),
         tags_(comm_->takeTags(plan_->numStages)),
+        poisons_(forceStaging),
         staged_(forceStaging || (!hostCanAccessBuffers<execution_space>() && !mpiIsGpuAware)),
         schedule_(forwardSchedule(*plan_)),
         counts_(comm, planOfCounts(*plan_), 1, IntraNode::messages, mpiIsGpuAware, forceStaging) {}
@@ -118,12 +119,17 @@ class VariableExchange {
     return all;
   }
   void resizeMessages(const std::vector<std::int64_t>& sendOffset, const std::vector<std::int64_t>& receiveOffset);
+  template <class Buffer>
+  static void poison(const Buffer& buffer) {
+    Kokkos::deep_copy(buffer, ~word(0) / 2);
+  }
   void startRelays(const execution_space& space);
   void copyRelays(const execution_space& space, int first, int last);
 
   std::shared_ptr<const ExchangePlan> plan_;
   std::shared_ptr<PrivateComm> comm_;
   TagRange tags_;
+  bool poisons_;  // staging is forced for a test: what must not be read yet is no row
   bool staged_;
   Schedule schedule_;  // of single values; its lists stay
   Exchange<long long, Device> counts_;
@@ -232,11 +238,19 @@ void VariableExchange<Device>::begin(const execution_space& space, const Pack& p
   engine_->completeSends();
   engine_->bind({send_.forMessages(staged_), receive_.forMessages(staged_), nullptr, static_cast<int>(sizeof(word))});
   fence(space, "Komvos::VariableExchange::begin: the last unpack is done before its buffer is received into");
+  if (poisons_) {
+    poison(receive_.device);
+    poison(receive_.host);
+    poison(send_.host);
+  }
   engine_->startReceives();
   try {
     pack(send_.device);
     if (staged_) {
       Kokkos::deep_copy(space, send_.host, send_.device);
+    }
+    if (poisons_) {
+      poison(send_.device);
     }
     fence(space, "Komvos::VariableExchange::begin: packed before send");
   } catch (const std::exception& error) {
