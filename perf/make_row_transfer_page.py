@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Writes perf/ROWS.md and rows.svg from the results of run_row_transfer.py."""
+import argparse
+import io
+
+import common
+
+HEAD = """# How fast do rows of a matrix move?
+
+Made by `perf/make_row_transfer_page.py` from the JSON files that `perf/run_row_transfer.py` wrote to `{folder}`;
+commit {commit}, {processor}, {cores} cores, {samples} samples in turn unless it says otherwise. N rows on each rank with n
+entries each, columns all over the matrix. Times are medians, in microseconds; ratios are medians of ratios within a sample.
+
+"pack" and "unpack" are local: all rows of a rank into one message and back. Tpetra's are `packCrsMatrixNew` and
+`unpackCrsMatrixAndCombineNew` (REPLACE, into a matrix that has the graph); ours are the kernels of
+`RowTransfer::transfer()`, columns and values, and those of `transferValues()`. "memcpy" copies the bytes of our message,
+which is the limit. "moved" is a whole transfer: `importAndFillCompleteCrsMatrix` against `transfer()`, and `doImport` into
+a matrix with the graph against `transferValues()`.
+
+![Packing and unpacking](rows.svg)
+
+What it shows: {reading}
+"""
+READING = """on one thread, from 10,000 rows on, packing takes {pack} of Tpetra's time and unpacking {unpack}; that is
+{pack_limit} and {unpack_limit} of the speed of memcpy, and {values_pack_limit} and {values_unpack_limit} for values alone.
+Tpetra's packing is close to memcpy too. A whole transfer takes {moved} of Tpetra's time, for it also finds the columns of
+the new matrix, and MPI moves the same bytes; values alone take {moved_values}. A million elements are assembled in about
+FECrsMatrix' time at first, and in a tenth of doExport's time again: arrays with all entries of all elements are large, and
+much of the first time goes into memory that is touched for the first time. Below 1,000 rows, starting threads and lists
+cost more than they save. Neither a GPU nor more cores were at hand."""
+
+
+def ways(case, group):
+    return {one["way"]: one for one in case["results"] if one["group"] == group}
+
+
+def label(case):
+    names = {"sweep": "", "permuted": "permuted, ", "dense-rows": "4 rows half full, else "}
+    return f"{names[case['problem']]}{case['rows_per_rank']:,} rows of {case['entries_per_row']}"
+
+
+def span(values):
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def local_rows(cases, group):
+    for case in cases:
+        of = ways(case, group)
+        us = {name: 1e6 * one["seconds"] for name, one in of.items()}
+        yield [label(case), *(f"{us[name]:,.0f}" for name in ("Tpetra", "Komvos", "memcpy")),
+               f"{of['Komvos']['of_tpetra']:.2f}", f"{us['memcpy'] / us['Komvos']:.2f}",
+               f"{us['Komvos, values alone']:,.0f}", f"{us['memcpy, values alone'] / us['Komvos, values alone']:.2f}"]
+
+
+def moved_rows(cases):
+    for case in cases:
+        whole, values = ways(case, "transfer"), ways(case, "transfer values")
+        yield [label(case), *(f"{1e6 * whole[name]['seconds']:,.0f}" for name in ("Tpetra", "Komvos")),
+               f"{whole['Komvos']['of_tpetra']:.2f}",
+               *(f"{1e6 * values[name]['seconds']:,.0f}" for name in ("Tpetra", "Komvos")),
+               f"{values['Komvos']['of_tpetra']:.2f}"]
+
+
+def table(head, rows):
+    return common.markdown_table(head, rows, ["---", *["--:"] * (len(head) - 1)])
+
+
+def reading(serial, moved):
+    large = [case for case in serial if case["problem"] == "sweep" and case["rows_per_rank"] >= 10000]
+    far = [case for case in moved if case["problem"] == "sweep" and case["rows_per_rank"] >= 10000]
+
+    def ratio(cases, group):
+        return span([ways(case, group)["Komvos"]["of_tpetra"] for case in cases])
+
+    def limit(group, tail=""):
+        return span([ways(case, group)["memcpy" + tail]["seconds"] / ways(case, group)["Komvos" + tail]["seconds"]
+                     for case in large])
+
+    return READING.format(pack=ratio(large, "pack"), unpack=ratio(large, "unpack"), pack_limit=limit("pack"),
+                          unpack_limit=limit("unpack"), values_pack_limit=limit("pack", ", values alone"),
+                          values_unpack_limit=limit("unpack", ", values alone"), moved=ratio(far, "transfer"),
+                          moved_values=ratio(far, "transfer values"))
+
+
+def assembly_rows(cases):
+    for case in cases:
+        for one in case["results"]:
+            yield [f"{case['elements']:,}", one["way"], f"{1e3 * one['first_seconds']:,.1f}", f"{one['first_of_export']:.2f}",
+                   f"{1e3 * one['again_seconds']:,.1f}", f"{one['again_of_export']:.2f}", str(case["samples"])]
+
+
+def page(folder, reports):
+    serial, moved = reports["serial"]["cases"], reports["moved"]["cases"]
+    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=reports["serial"]["commit"],
+                         processor=reports["serial"]["processor"], cores=reports["serial"]["cores"],
+                         samples=serial[0]["samples"], reading=reading(serial, moved))]
+    head = ["rows", "Tpetra", "Komvos", "memcpy", "of Tpetra's", "of memcpy's speed", "values alone", "of memcpy's speed"]
+    for name, title in (("serial", "one rank, one thread"), ("openmp", "one rank, two threads (OpenMP)")):
+        if name in reports:
+            for group in ("pack", "unpack"):
+                parts.append(f"\n## {group.capitalize()}, {title}\n\n"
+                             + table(head, local_rows(reports[name]["cases"], group)))
+    head = ["rows", "Tpetra", "Komvos", "of Tpetra's", "values: Tpetra", "Komvos", "of Tpetra's"]
+    parts.append("\n## Moved between two ranks\n\n" + table(head, moved_rows(moved)))
+    parts.append("\n## Rows that stay on the rank, and permuted ones\n\n" + table(head, moved_rows(serial)))
+    parts.append("\n## Assembly of finite elements, two ranks\n\nHeat conduction on hexahedra in slabs; milliseconds, element "
+                 "matrices included. \"again\" is with new values.\n\n")
+    parts.append(table(["elements", "by", "first", "of doExport's", "again", "of doExport's", "samples"],
+                       assembly_rows(reports["assembly"]["cases"])))
+    return "".join(parts)
+
+
+def picture(reports):
+    """Time for an entry over rows, for each way."""
+    plt = common.pyplot()
+    figure, axes = plt.subplots(1, 2, figsize=(8.5, 3.4), sharey=True)
+    colours = {"Tpetra": "#d55e00", "Komvos": "#0072b2", "memcpy": "#999999"}
+    cases = [case for case in reports["serial"]["cases"] if case["problem"] == "sweep"]
+    for axis, group in zip(axes, ("pack", "unpack")):
+        for name, colour in colours.items():
+            for entries, style in ((50, "-"), (100, "--")):
+                chosen = [case for case in cases if case["entries_per_row"] == entries]
+                axis.plot([case["rows_per_rank"] for case in chosen],
+                          [1e9 * ways(case, group)[name]["seconds"] / case["rows_per_rank"] / entries for case in chosen],
+                          style, color=colour, label=f"{name}, {entries} entries a row")
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_title(group)
+        axis.set_xlabel("rows")
+        axis.grid(True, color="#dddddd", linewidth=0.5)
+    axes[0].set_ylabel("ns for an entry")
+    axes[1].legend(fontsize=7, loc="upper right")
+    figure.tight_layout()
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
+    options = parser.parse_args()
+    stamps = {file.name.split("-rows-")[0] for file in common.RESULTS.glob("*-cores/*-rows-serial.json")}
+    if not stamps:
+        parser.error(f"no result of run_row_transfer.py in {common.RESULTS}")
+    files = sorted(common.RESULTS.glob(f"*-cores/{max(stamps)}-rows-*.json"))
+    reports = {report["run"]: report for report in map(common.read_results, files)}
+    common.write_page("ROWS.md", page(files[0].parent, reports), options.check, "make_row_transfer_page.py")
+    if not options.check:
+        common.write(common.PERF / "rows.svg", picture(reports))
+
+
+if __name__ == "__main__":
+    main()
