@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes perf/BICGSTAB.md from the results of run_pipelined_solvers.py and count_bicgstab_bytes.py."""
+"""Writes perf/BICGSTAB.md from the results of run_pipelined_solvers.py, count_bicgstab_bytes.py and
+simulate_solvers.py."""
 import argparse
 
 import common
@@ -29,6 +30,17 @@ Bytes that the vector kernels of an iteration move, by `perf/count_bicgstab_byte
 64 KiB, vectors of 256 KiB), commit {commit}; products and preconditioner are not counted. "Least" is each vector once for each of the
 two halves of an iteration (three kernels and an update where it is merged): what a kernel reads or overwrites, brought
 in once.
+
+"""
+SIMULATED = """
+## At scale, simulated
+
+An iteration on more ranks than are at hand, by `perf/simulate_solvers.py`: SimGrid replays traces of exchanges, local
+work and reductions on a fat tree, {ranks_per_node} ranks a node; commit {commit}. Local work is the bytes that it moves, at
+{bandwidth:.0f} GB/s for each rank; convection3d in blocks, along the standard route. Microseconds. "Belos" waits for 5
+reductions among all ranks, "flat" for 2, "merged" for 2 within nodes and among one rank of each, "pipelined" lets these
+travel while products work. A simulation has no noise, and its ranks are never late: what hiding saves beyond that, it
+does not show.
 
 """
 
@@ -63,7 +75,18 @@ def traffic(report):
     return BYTES.format(commit=report["commit"]) + common.markdown_table(head, rows, ["---", "---", *["--:"] * 4])
 
 
-def page(folder, files, counted):
+def simulated(report):
+    head = ["ranks", "rows of a rank", "Belos", "flat", "merged", "pipelined", "pipelined of Belos", "pipelined of merged"]
+    rows = [[f"{one['ranks']:,}", f"{one['rows_per_rank']:,}",
+             *(f"{1e6 * one[name]:,.0f}" for name in ("Belos", "flat", "merged", "pipelined")),
+             f"{one['pipelined'] / one['Belos']:.2f}", f"{one['pipelined'] / one['merged']:.2f}"]
+            for one in report["results"]]
+    text = SIMULATED.format(ranks_per_node=report["results"][0]["ranks_per_node"], commit=report["commit"],
+                            bandwidth=report["bandwidth"] / 1e9)
+    return text + common.markdown_table(head, rows, ["--:"] * len(head))
+
+
+def page(folder, files, counted, at_scale):
     reports = [common.read_results(file) for file in files]
     first = reports[0]
     parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=first["commit"], processor=first["processor"],
@@ -76,6 +99,8 @@ def page(folder, files, counted):
         table = common.markdown_table(head, rows, [*["---"] * 3, *["--:"] * (len(head) - 3)])
         parts.append(f"\n## {network[0].upper()}{network[1:]}, {ranks} ranks\n\n{table}")
     parts.append(traffic(common.read_results(counted)))
+    if at_scale is not None:
+        parts.append(simulated(common.read_results(at_scale)))
     return "".join(parts)
 
 
@@ -88,7 +113,8 @@ def main():
         parser.error(f"no result of run_pipelined_solvers.py in {common.RESULTS}")
     files = sorted(common.RESULTS.glob(f"*-cores/{max(stamps)}-bicgstab-*.json"))
     counted = common.newest(common.RESULTS.glob("simulated/*-bicgstab-bytes.json"))
-    common.write_page("BICGSTAB.md", page(files[0].parent, files, counted), options.check, "make_bicgstab_table.py")
+    at_scale = common.newest(common.RESULTS.glob("simulated/*-bicgstab-simulated.json"))
+    common.write_page("BICGSTAB.md", page(files[0].parent, files, counted, at_scale), options.check, "make_bicgstab_table.py")
 
 
 if __name__ == "__main__":
