@@ -39,9 +39,9 @@ namespace Komvos {
 template <class S, class LO, class GO, class Node>
 struct RowTransfer<S, LO, GO, Node>::State {
   using execution_space = typename device_type::execution_space;
-  using memory_space = typename device_type::memory_space;
   using format_type = Impl::RowFormat<value_type>;
   using exchange_type = Impl::VariableExchange<device_type>;
+  using memory_space = typename exchange_type::memory_space;
   using word = typename exchange_type::word;
   using local_matrix_type = typename crs_matrix_type::local_matrix_device_type;
   using offset_view = typename local_matrix_type::row_map_type;

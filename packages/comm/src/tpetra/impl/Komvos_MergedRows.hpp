@@ -5,6 +5,7 @@
 #include <Teuchos_RCP.hpp>
 #include <Tpetra_Map.hpp>
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -25,7 +26,7 @@ template <class LO, class GO, class Node>
 struct MergedRows {
   using map_type = Tpetra::Map<LO, GO, Node>;
   using device_type = typename Node::device_type;
-  using memory_space = typename device_type::memory_space;
+  using memory_space = typename BufferSpace<typename device_type::execution_space>::type;
   Teuchos::RCP<const map_type> columnMap;
   Kokkos::View<std::size_t*, device_type> rowOffset;
   Kokkos::View<LO*, device_type> columns;
@@ -89,51 +90,84 @@ KOKKOS_INLINE_FUNCTION void heapSort(std::uint64_t* keys, std::int64_t n) {
 
 /// Sorts the entries of each row by column, then by place: source(k) becomes the place in its row of what is k-th, or
 /// ~place if its column is that of the entry before.
-template <class ExecutionSpace, class OffsetView, class LocalView, class KeyView, class IndexView>
-struct SortRows {
+template <class OffsetView, class LocalView, class IndexView>
+struct SortedRows {
   OffsetView offset;
   LocalView local;
-  KeyView keys;  ///< room for all entries; on the host each thread has room of its own
   IndexView source;
 
-  KOKKOS_INLINE_FUNCTION void operator()(int row) const {
-    const std::int64_t first = offset(row), n = offset(row + 1) - first;
-    bool increases = true;
-    for (std::int64_t k = 1; k < n && increases; ++k) {
-      increases = local(first + k - 1) < local(first + k);
-    }
-    if (increases) {
-      for (std::int64_t k = 0; k < n; ++k) {
-        source(first + k) = static_cast<int>(k);
+  KOKKOS_INLINE_FUNCTION std::int64_t first(int row) const { return offset(row); }
+  KOKKOS_INLINE_FUNCTION std::int64_t length(int row) const { return offset(row + 1) - offset(row); }
+  /// Whether columns increase; then places are set.
+  KOKKOS_INLINE_FUNCTION bool isInOrder(int row) const {
+    const std::int64_t begin = first(row), n = length(row);
+    for (std::int64_t k = 1; k < n; ++k) {
+      if (local(begin + k - 1) >= local(begin + k)) {
+        return false;
       }
-      return;
     }
-    if constexpr (runsOnHost<ExecutionSpace>()) {
-      static thread_local std::vector<std::uint64_t> room;
-      room.resize(std::max(room.size(), static_cast<std::size_t>(n)));
-      setKeys(room.data(), first, n);
-      std::sort(room.data(), room.data() + n);
-      setPlaces(room.data(), first, n);
-    } else {
-      std::uint64_t* const mine = keys.data() + first;
-      setKeys(mine, first, n);
-      heapSort(mine, n);
-      setPlaces(mine, first, n);
+    for (std::int64_t k = 0; k < n; ++k) {
+      source(begin + k) = static_cast<int>(k);
+    }
+    return true;
+  }
+  KOKKOS_INLINE_FUNCTION void setKeys(std::uint64_t* mine, int row) const {
+    for (std::int64_t k = 0; k < length(row); ++k) {
+      mine[k] = static_cast<std::uint64_t>(local(first(row) + k)) << 32 | static_cast<std::uint64_t>(k);
     }
   }
-
-  KOKKOS_INLINE_FUNCTION void setKeys(std::uint64_t* mine, std::int64_t first, std::int64_t n) const {
-    for (std::int64_t k = 0; k < n; ++k) {
-      mine[k] = static_cast<std::uint64_t>(local(first + k)) << 32 | static_cast<std::uint64_t>(k);
-    }
-  }
-  KOKKOS_INLINE_FUNCTION void setPlaces(const std::uint64_t* mine, std::int64_t first, std::int64_t n) const {
-    for (std::int64_t k = 0; k < n; ++k) {
+  KOKKOS_INLINE_FUNCTION void setPlaces(const std::uint64_t* mine, int row) const {
+    for (std::int64_t k = 0; k < length(row); ++k) {
       const int place = static_cast<int>(mine[k] & 0xffffffffULL);
-      source(first + k) = k > 0 && mine[k] >> 32 == mine[k - 1] >> 32 ? ~place : place;
+      source(first(row) + k) = k > 0 && mine[k] >> 32 == mine[k - 1] >> 32 ? ~place : place;
     }
   }
 };
+
+/// With room of its own for each thread. Not for devices.
+template <class Rows>
+struct SortOnHost {
+  Rows rows;
+
+  void operator()(int row) const {
+    static thread_local std::vector<std::uint64_t> keys;
+    if (!rows.isInOrder(row)) {
+      const auto n = static_cast<std::size_t>(rows.length(row));
+      keys.resize(std::max(keys.size(), n));
+      rows.setKeys(keys.data(), row);
+      std::sort(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(n));
+      rows.setPlaces(keys.data(), row);
+    }
+  }
+};
+
+template <class Rows, class KeyView>
+struct SortOnDevice {
+  Rows rows;
+  KeyView keys;  ///< room for all entries
+
+  KOKKOS_INLINE_FUNCTION void operator()(int row) const {
+    if (!rows.isInOrder(row)) {
+      std::uint64_t* const mine = keys.data() + rows.first(row);
+      rows.setKeys(mine, row);
+      heapSort(mine, rows.length(row));
+      rows.setPlaces(mine, row);
+    }
+  }
+};
+
+template <class ExecutionSpace, class Rows>
+void sortRows(const ExecutionSpace& space, const Rows& rows, int numRows, std::int64_t entries) {
+  const Kokkos::RangePolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>> all(space, 0, numRows);
+  if constexpr (runsOnHost<ExecutionSpace>()) {
+    Kokkos::parallel_for("Komvos::RowTransfer::sort", all, SortOnHost<Rows>{rows});
+  } else {
+    using Keys = Kokkos::View<std::uint64_t*, typename BufferSpace<ExecutionSpace>::type>;
+    const Keys keys(Kokkos::view_alloc("Komvos::RowTransfer::keys", Kokkos::WithoutInitializing), entries);
+    Kokkos::parallel_for("Komvos::RowTransfer::sort", all, SortOnDevice<Rows, Keys>{rows, keys});
+    fence(space, "Komvos::RowTransfer: keys are read");
+  }
+}
 
 /// Exclusive sums of the different columns of each row.
 template <class OffsetView, class IndexView, class RowView>
@@ -280,15 +314,8 @@ MergedRows<LO, GO, Node> mergeRows(MPI_Comm comm, const Teuchos::RCP<const Tpetr
                            domain->getIndexBase(), domain->getComm()));
 
   result.source = decltype(result.source)(view_alloc("source", WithoutInitializing), entries);
-  {
-    Kokkos::View<std::uint64_t*, Device> keys(view_alloc("Komvos::RowTransfer::keys", WithoutInitializing),
-                                              runsOnHost<Space>() ? 0 : entries);
-    using Sort = SortRows<Space, OffsetView, decltype(local), decltype(keys), decltype(result.source)>;
-    Kokkos::parallel_for("Komvos::RowTransfer::sort",
-                         Kokkos::RangePolicy<Space, Kokkos::Schedule<Kokkos::Dynamic>>(space, 0, rows),
-                         Sort{offset, local, keys, result.source});
-    fence(space, "Komvos::RowTransfer: keys are read");
-  }
+  using Sorted = SortedRows<OffsetView, decltype(local), decltype(result.source)>;
+  sortRows(space, Sorted{offset, local, result.source}, rows, entries);
   result.rowOffset = decltype(result.rowOffset)(view_alloc("rowOffset", WithoutInitializing), rows + 1);
   std::size_t merged = 0;
   using Count = CountMerged<OffsetView, decltype(result.source), decltype(result.rowOffset)>;
