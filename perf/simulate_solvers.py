@@ -61,32 +61,29 @@ class Rank:
         self.add("compute", f"{seconds * FLOPS:.0f}")
 
     def rounds(self, node_aware):
-        """Of a reduction: for each, (sends to, receives from), None where there is nobody."""
-        me, found = self.number, []
+        """Of a reduction: for each that this rank takes part in, (number, sends to, receives from); None: nobody."""
+        me, found, number, step = self.number, [], 0, 1
         local, leader = me % PER_NODE, me - me % PER_NODE
-        step = 1
-        if not node_aware:
-            while step < self.ranks:
-                found.append((me ^ step, me ^ step))
-                step *= 2
-            return found
-        while step < PER_NODE:  # to the first rank of the node, as a tree
+        while step < PER_NODE and node_aware:  # to the first rank of the node, as a tree
             if local % (2 * step) == step:
-                found.append((me - step, None))
+                found.append((number, me - step, None))
             elif local % (2 * step) == 0:
-                found.append((None, me + step))
+                found.append((number, None, me + step))
             step *= 2
-        step = PER_NODE
-        while step < self.ranks and me == leader:
-            found.append((me ^ step, me ^ step))
+            number += 1
+        while step < self.ranks:
+            if me == leader or not node_aware:
+                found.append((number, me ^ step, me ^ step))
             step *= 2
+            number += 1
         step = PER_NODE // 2
-        while step >= 1:  # and back
+        while step >= 1 and node_aware:  # and back
             if local % (2 * step) == 0:
-                found.append((me + step, None))
+                found.append((number, me + step, None))
             elif local % (2 * step) == step:
-                found.append((None, me - step))
+                found.append((number, None, me - step))
             step //= 2
+            number += 1
         return found
 
     def start_round(self, to, source, size):
@@ -102,7 +99,7 @@ class Rank:
             self.add("wait", self.number, to, self.tag)
 
     def reduce(self, node_aware, numbers):
-        for to, source in self.rounds(node_aware):
+        for _, to, source in self.rounds(node_aware):
             self.start_round(to, source, 8 * numbers)
             self.finish_round(to, source)
         self.tag += 1
@@ -110,23 +107,24 @@ class Rank:
     def product(self, seconds, hidden=None):
         """\\param hidden (node-aware, numbers) of a reduction that travels meanwhile"""
         rounds = self.rounds(hidden[0]) if hidden else []
-        at = 0
-        if rounds:
-            self.start_round(*rounds[0], 8 * hidden[1])
+
+        def start():
+            if rounds:
+                self.start_round(*rounds[0][1:], 8 * hidden[1])
+
+        def finish():
+            self.finish_round(*rounds.pop(0)[1:])
+            start()
+
+        start()
         self.actions.extend(self.exchange)
         slices = SLICES if hidden else 1
-        for _ in range(slices):
+        for now in range(slices):
             self.work(seconds / slices)
-            if at < len(rounds):
-                self.finish_round(*rounds[at])
-                at += 1
-                if at < len(rounds):
-                    self.start_round(*rounds[at], 8 * hidden[1])
-        while at < len(rounds):
-            self.finish_round(*rounds[at])
-            at += 1
-            if at < len(rounds):
-                self.start_round(*rounds[at], 8 * hidden[1])
+            if rounds and rounds[0][0] <= now:  # all ranks have come so far, or nearly
+                finish()
+        while rounds:
+            finish()
         self.tag += 1
 
     def iteration(self, solver, rows):
