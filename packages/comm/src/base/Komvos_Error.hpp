@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -46,6 +47,18 @@ void throwOnAllIfAny(MPI_Comm comm, const std::string& error);
 namespace Impl {
 /// The same for what is no fault of the caller's. \throws PlanMismatch
 void throwMismatchOnAllIfAny(MPI_Comm comm, const std::string& error);
+
+/// Puts an error off until ranks can agree on it. \return the text of what `work` throws, or nothing
+template <class Work>
+std::string errorIn(const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& thrown) {
+    const std::string text = thrown.what();
+    return text.empty() ? "an exception without a text" : text;
+  }
+  return {};
+}
 }  // namespace Impl
 
 }  // namespace Komvos

@@ -118,6 +118,9 @@ class VariableExchange {
     all->numTarget = plan.receiveLength();
     return all;
   }
+  template <class WordsOf>
+  void setOffsets(const Counts& counts, const WordsOf& wordsOf, const std::vector<std::int64_t>& sendOffset,
+                  const std::vector<std::int64_t>& receiveOffset);
   void resizeMessages(const std::vector<std::int64_t>& sendOffset, const std::vector<std::int64_t>& receiveOffset);
   template <class Buffer>
   static void poison(const Buffer& buffer) {
@@ -177,11 +180,20 @@ void VariableExchange<Device>::setLengths(const Counts& counts, const WordsOf& w
   for (const std::int64_t count : counts.received) {
     receiveOffset.push_back(receiveOffset.back() + wordsOf(count));
   }
+  throwOnAllIfAny(comm_->get(), errorIn([&] { setOffsets(counts, wordsOf, sendOffset, receiveOffset); }));
+}
+
+/// \param sendOffset, receiveOffset of runs, in words
+template <class Device>
+template <class WordsOf>
+void VariableExchange<Device>::setOffsets(const Counts& counts, const WordsOf& wordsOf,
+                                          const std::vector<std::int64_t>& sendOffset,
+                                          const std::vector<std::int64_t>& receiveOffset) {
   const std::int64_t most = std::numeric_limits<int>::max(), words = std::max(sendOffset.back(), receiveOffset.back());
-  throwOnAllIfAny(comm_->get(), words <= most ? ""
-                                              : "messages of " + std::to_string(words) + " words of 8 bytes (rank " +
-                                                    std::to_string(plan_->rank) + "); at most " + std::to_string(most) +
-                                                    " travel at once");
+  if (words > most) {
+    throw BadInput("messages of " + std::to_string(words) + " words of 8 bytes (rank " + std::to_string(plan_->rank) +
+                   "); at most " + std::to_string(most) + " travel at once");
+  }
   resizeMessages(sendOffset, receiveOffset);
 
   const auto at = [](const std::vector<int>& positions, const std::vector<std::int64_t>& offset) {

@@ -362,6 +362,10 @@ void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, c
     Impl::throwMismatchOnAllIfAny(state.ours->get(), wrong);
   }
   const std::vector<std::int64_t> exportAt = Impl::offsetsOf(exportBytes);
+  Impl::PacketLists here;
+  for (std::size_t i = 0; i < way.selfExports.size(); ++i) {
+    here.add(exportAt[way.selfExports[i]], importAt[way.firstSelfImport + i], exportBytes[way.selfExports[i]]);
+  }
   exchange.begin(space, [&](const auto& buffer) {
     Impl::PacketLists pack;
     const auto& departures = exchange.departures();
@@ -371,12 +375,13 @@ void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, c
     }
     Impl::copyPackets<memory_space>(space, bytes.unit, pack, bytes.exports, buffer.data());
   });
-  Impl::PacketLists here;
-  for (std::size_t i = 0; i < way.selfExports.size(); ++i) {
-    here.add(exportAt[way.selfExports[i]], importAt[way.firstSelfImport + i], exportBytes[way.selfExports[i]]);
-  }
-  Impl::copyPackets<memory_space>(space, bytes.unit, here, bytes.exports, bytes.imports);
+  // An error waits until the exchange has ended: others need what this rank sends.
+  const std::string failed =
+      Impl::errorIn([&] { Impl::copyPackets<memory_space>(space, bytes.unit, here, bytes.exports, bytes.imports); });
   exchange.end(space);
+  if (!failed.empty()) {
+    throw Error(failed);
+  }
   Impl::copyPackets<memory_space>(space, bytes.unit, unpack, exchange.received().data(), bytes.imports);
 }
 

@@ -87,6 +87,7 @@ struct RowTransfer<S, LO, GO, Node>::State {
   std::string checkLabels(const exchange_type& exchange) const;
   std::string brokenRow(const Kokkos::View<int, memory_space>& wrong, const std::vector<int>& slotOfArrival) const;
   void prepareValues();
+  void makeValueSources(const format_type& format);
   void requireTransferred() const {
     if (targetGraph.is_null()) {
       throw Error("RowTransfer::transferValues: there was no transfer() before");  // on all ranks
@@ -341,7 +342,20 @@ void RowTransfer<S, LO, GO, Node>::State::prepareValues() {
     valuesOnly = std::make_unique<exchange_type>(comm, halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
   }
   valuesOnly->setLengths(counts, [&](std::int64_t n) { return format.words(n); });
+  throwOnAllIfAny(ours->get(), Impl::errorIn([&] { makeValueSources(format); }));
+  merged.source = {};
+  valuesPrepared = true;
+}
+
+/// Where each value of the target comes from: of the source, or of what arrives.
+template <class S, class LO, class GO, class Node>
+void RowTransfer<S, LO, GO, Node>::State::makeValueSources(const format_type& format) {
   const auto& runs = valuesOnly->arrivals();
+  const std::size_t scalars = valuesOnly->received().size() * (sizeof(word) / sizeof(value_type));
+  if (sizeof(word) >= sizeof(value_type) && scalars > static_cast<std::size_t>(std::numeric_limits<int>::max())) {
+    throw BadInput("RowTransfer::transferValues: messages with room for " + std::to_string(scalars) +
+                   " values arrive (rank " + std::to_string(ours->rank()) + "); at most 2^31 - 1 are possible");
+  }
   // Where each entry comes from, before they are merged.
   std::vector<int> origin(parts.rowOffset.back());
   for (std::size_t i = 0; i < parts.stays.size(); ++i) {
@@ -362,9 +376,7 @@ void RowTransfer<S, LO, GO, Node>::State::prepareValues() {
     fromOrigin[e] = origin[source(e)];
   }
   valueSources = {merged.sourceOffset, fromOrigin, Impl::entriesPerItem<execution_space>()};
-  merged.source = {};
   labels = unpackKernel(*valuesOnly, format, {}, nullptr, nullptr);
-  valuesPrepared = true;
 }
 
 /// \param entries of the source
@@ -411,28 +423,38 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t
   for (std::size_t i = 0; i < arrived.size(); ++i) {
     arriving[exchange.arrivals().hostIndex[i]] = arrived[i];
   }
-  parts = partsOf(mode, lengths, arriving);
-  const std::int64_t entries = parts.rowOffset.back();
-  throwOnAllIfAny(ours->get(), entries < std::numeric_limits<int>::max()
-                                   ? ""
-                                   : "RowTransfer: " + std::to_string(entries) +
-                                         " entries on one rank; at most 2^31 - 1 are possible");
+  // What may fail, such as an allocation, comes before the exchange begins, or is put off until it has ended.
+  Kokkos::View<GO*, device_type> columns;
+  Kokkos::View<value_type*, device_type> values;
+  items_type hereItems;
+  Kokkos::View<int*, memory_space> hereRows;
+  Kokkos::View<std::int64_t*, memory_space> hereTo;
+  std::string error = Impl::errorIn([&] {
+    parts = partsOf(mode, lengths, arriving);
+    const std::int64_t entries = parts.rowOffset.back();
+    if (entries >= std::numeric_limits<int>::max()) {
+      throw BadInput("RowTransfer: " + std::to_string(entries) + " entries on one rank; at most 2^31 - 1 are possible");
+    }
+    columns = Kokkos::View<GO*, device_type>(view_alloc("Komvos::RowTransfer::columns", WithoutInitializing), entries);
+    values =
+        Kokkos::View<value_type*, device_type>(view_alloc("Komvos::RowTransfer::values", WithoutInitializing), entries);
+    hereItems = items_type(parts.stayLength, Impl::entriesPerItem<execution_space>());
+    hereRows = Impl::deviceList<memory_space>("Komvos::RowTransfer::stays", parts.stays);
+    hereTo = Impl::deviceList<memory_space>("Komvos::RowTransfer::to", parts.stayTo);
+  });
+  throwOnAllIfAny(ours->get(), error);
 
   exchange.begin(space, [&](const auto& buffer) { pack(rows, exchange, format, lengths, buffer); });
-  Kokkos::View<GO*, device_type> columns(view_alloc("Komvos::RowTransfer::columns", WithoutInitializing), entries);
-  Kokkos::View<value_type*, device_type> values(view_alloc("Komvos::RowTransfer::values", WithoutInitializing),
-                                                entries);
   using Here = Impl::CopyRowsHere<value_type, GO, Rows, memory_space>;
-  Impl::forRows(
-      space, "Komvos::RowTransfer::copy", items_type(parts.stayLength, Impl::entriesPerItem<execution_space>()),
-      Here{rows, Impl::deviceList<memory_space>("Komvos::RowTransfer::stays", parts.stays),
-           Impl::deviceList<memory_space>("Komvos::RowTransfer::to", parts.stayTo), columns.data(), values.data()});
-  std::string error;
-  try {
-    exchange.end(space);
-    error = unpack(exchange, format, columns, values);
-  } catch (const PlanMismatch& mismatch) {
-    error = mismatch.what();
+  error = Impl::errorIn([&] {
+    Impl::forRows(space, "Komvos::RowTransfer::copy", hereItems,
+                  Here{rows, hereRows, hereTo, columns.data(), values.data()});
+  });
+  const std::string ended = Impl::errorIn([&] { exchange.end(space); });
+  error = error.empty() ? ended : error;
+  if (error.empty()) {
+    const std::string thrown = Impl::errorIn([&] { error = unpack(exchange, format, columns, values); });
+    error = thrown.empty() ? error : thrown;
   }
   Impl::throwMismatchOnAllIfAny(ours->get(), error);
 
