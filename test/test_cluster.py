@@ -10,10 +10,12 @@ CLUSTER = pathlib.Path(__file__).resolve().parent / "cluster" / "virtual_cluster
 SKIPPED = 77
 
 
-def solve(arguments, shape, *options):
+LAPLACE = ("--problem", "laplace3d", "--n", "10", "--partition", "strided")
+
+
+def solve(arguments, shape, *options, problem=LAPLACE):
     command = [CLUSTER, "--shape", shape, "--timeout", "100", "--mpirun", arguments.mpiexec, "--", arguments.program,
-               "solve", "--problem", "laplace3d", "--n", "10", "--prec", "jacobi", "--partition", "strided",
-               *options, "--json", "-"]
+               "solve", *problem, "--prec", "jacobi", *options, "--json", "-"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=150)
     if done.returncode != 0:
         sys.exit(f"{shape}, {options}: status {done.returncode}\n{done.stdout}\n{done.stderr}")
@@ -29,6 +31,15 @@ def check_across_hosts(arguments, iterations):
         assert (halo["route"].partition(":")[0], halo["on_node"]) == (route, "shared-memory"), halo
         assert halo["chosen"]["inter_node"]["messages_total"] == 2, halo
         print(f"2,2,2 as 3,3, {route}, shared-memory: {report['iterations']} iterations")
+
+
+def check_bicgstab_variants(arguments):
+    """Pipelining pays between hosts, and where ranks have few rows: up to 8,000 each."""
+    for shape, n, variant in (("2,2", 20, "pipelined"), ("2,2", 32, "merged"), ("4", 20, "merged")):
+        report = solve(arguments, shape, "--solver", "pipelined-bicgstab",
+                       problem=("--problem", "convection3d", "--n", str(n)))
+        assert (report["converged"], report["solver"]) == (True, f"PIPELINED BICGSTAB, {variant}"), report
+        print(f"{shape}, {n**3} rows: {report['solver']}, {report['iterations']} iterations")
 
 
 def main():
@@ -58,6 +69,7 @@ def main():
         print(f"{shape}: {iterations} iterations, {pairs} instead of "
               f"{halo['standard']['inter_node']['messages_total']} messages between nodes")
     check_across_hosts(arguments, iterations)
+    check_bicgstab_variants(arguments)
 
 
 if __name__ == "__main__":
