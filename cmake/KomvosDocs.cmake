@@ -3,7 +3,7 @@ find_package(Doxygen 1.9.4 REQUIRED OPTIONAL_COMPONENTS dot)
 
 # What is installed is what is documented; the lists are in the packages.
 set(headers "")
-foreach(package comm krylov multigrid)
+foreach(package comm krylov hmatrix multigrid)
   file(STRINGS "${PROJECT_SOURCE_DIR}/packages/${package}/CMakeLists.txt" lines REGEX "src/[^ ]+\\.hpp")
   string(REGEX MATCHALL "src/[^ ;)]+\\.hpp" files "${lines}")
   list(TRANSFORM files PREPEND "packages/${package}/")

@@ -3,6 +3,7 @@ include(CMakeDependentOption)
 option(Komvos_ENABLE_COMM "Build packages/comm, and with it whatever else is enabled" ON)
 option(Komvos_ENABLE_TRILINOS "Build what needs Trilinos; OFF leaves Komvos::core, which needs MPI and hwloc" ON)
 cmake_dependent_option(Komvos_ENABLE_KRYLOV "Build packages/krylov (needs Belos)" ON Komvos_ENABLE_TRILINOS OFF)
+cmake_dependent_option(Komvos_ENABLE_HMATRIX "Build packages/hmatrix" ON Komvos_ENABLE_TRILINOS OFF)
 cmake_dependent_option(Komvos_ENABLE_MULTIGRID "Build packages/multigrid (needs MueLu and SuiteSparse's KLU)" ON
   Komvos_ENABLE_TRILINOS OFF)
 cmake_dependent_option(Komvos_ENABLE_DIRECT_SOLVERS "Use MUMPS and SuperLU_DIST where they are installed" ON

@@ -1,0 +1,101 @@
+/// \file Komvos_HMatrix.hpp
+/// A dense matrix in a fraction of its memory: blocks of low rank, and small dense ones near the diagonal.
+#pragma once
+
+#include <Kokkos_Core.hpp>
+#include <complex>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "Komvos_BlockTree.hpp"
+#include "Komvos_ClusterTree.hpp"
+#include "Komvos_EntryKernel.hpp"
+#include "Komvos_KokkosShim.hpp"
+#include "Komvos_LowRank.hpp"
+
+namespace Komvos {
+
+namespace Impl {
+/// What views hold for a scalar.
+template <class Scalar>
+struct ViewValue {
+  using type = Scalar;
+};
+template <class Real>
+struct ViewValue<std::complex<Real>> {
+  using type = Kokkos::complex<Real>;
+};
+enum class PanelKernel;
+}  // namespace Impl
+
+struct HMatrixOptions {
+  double eta = 2.0;  ///< of the admissibility condition, see blockLeaves()
+  LowRankOptions lowRank;
+};
+
+/// What became of the blocks.
+struct HMatrixReport {
+  std::int64_t numLowRank = 0, numDense = 0;
+  std::vector<std::int64_t> blocksOfRank;  ///< number of low-rank blocks of each rank
+  std::int64_t bytes = 0;                  ///< of the values of all blocks
+  std::int64_t bytesDense = 0;             ///< of these, in dense blocks
+  double compression = 0;                  ///< bytes, of those of the dense matrix
+  double seconds = 0;                      ///< to make it
+
+  int largestRank() const { return static_cast<int>(blocksOfRank.size()) - 1; }  ///< -1: no block of low rank
+};
+
+/// The hierarchical matrix of an EntryKernel, on one process.
+///
+/// A product is two passes over memory (paper 004, with one kernel a pass instead of batches): t = V^T x for all blocks
+/// u v^T, then y = [U | dense] [t; x] for each group of neighbouring rows. Nobody else adds to these rows, so there are
+/// no atomics, and a product gives the same bits each time, with any number of threads.
+///
+/// \tparam Scalar float, double or std::complex<double>
+/// \tparam ExecutionSpace where products run; the matrix is made on the host, by all threads of its default space
+template <class Scalar, class ExecutionSpace = Kokkos::DefaultExecutionSpace>
+class HMatrix {
+ public:
+  using value_type = typename Impl::ViewValue<Scalar>::type;
+  using memory_space = typename Impl::BufferSpace<ExecutionSpace>::type;
+  /// [unknowns x vectors], in the user's order.
+  using input_view = Kokkos::View<const value_type**, Kokkos::LayoutLeft, memory_space>;
+  using output_view = Kokkos::View<value_type**, Kokkos::LayoutLeft, memory_space>;
+
+  /// \param rows, columns of unknowns; the same object for both, where they are the same
+  /// \throws BadInput for options out of range; whatever the kernel throws
+  HMatrix(const ClusterTree& rows, const ClusterTree& columns, const EntryKernel<Scalar>& kernel,
+          const HMatrixOptions& options = {});
+  ~HMatrix();
+  HMatrix(HMatrix&&) noexcept;
+  HMatrix& operator=(HMatrix&&) noexcept;
+
+  int numRows() const;
+  int numColumns() const;
+  const HMatrixReport& report() const;
+  /// The leaves of the block tree as they are stored: isAdmissible if of low rank.
+  const std::vector<Block>& blocks() const;
+  /// Bytes of the matrix that one product reads; vectors not counted.
+  std::int64_t bytesRead() const;
+
+  /// y = alpha A x + beta y. With beta = 0, y is not read.
+  /// \param x [numColumns x k] \param y [numRows x k]
+  /// \note Enqueued on `space`; not fenced. One product of an object at a time.
+  /// \throws PlanMismatch if a view has other extents
+  void multiply(const ExecutionSpace& space, const input_view& x, const output_view& y, value_type alpha = 1.0,
+                value_type beta = 0.0) const;
+  /// y = alpha A^T x + beta y, without conjugation. \param x [numRows x k] \param y [numColumns x k]
+  /// \note and \throws as above
+  void multiplyTransposed(const ExecutionSpace& space, const input_view& x, const output_view& y,
+                          value_type alpha = 1.0, value_type beta = 0.0) const;
+
+  /// For tests and measurements: the kernel of another kind of machine.
+  void useKernel(Impl::PanelKernel kernel);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace Komvos

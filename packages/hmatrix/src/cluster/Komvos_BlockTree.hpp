@@ -1,0 +1,36 @@
+/// \file Komvos_BlockTree.hpp
+/// Which blocks of a hierarchical matrix are of low rank, and which are dense.
+#pragma once
+
+#include <vector>
+
+#include "Komvos_ClusterTree.hpp"
+
+namespace Komvos {
+
+/// One block: the rows of a cluster, the columns of another, both as places in the order of their tree.
+struct Block {
+  int rowBegin = 0, rowEnd = 0, columnBegin = 0, columnEnd = 0;
+  bool isAdmissible = false;  ///< its clusters are far enough apart: of low rank, if the kernel is smooth there
+
+  int rows() const { return rowEnd - rowBegin; }
+  int columns() const { return columnEnd - columnBegin; }
+};
+
+enum class BlockHalf {
+  Both,
+  Lower  ///< only blocks on the diagonal or below it: those that a symmetric matrix needs. Diagonal ones are whole.
+};
+
+/// The leaves of the block tree: they cover the matrix, each entry once.
+///
+/// A block is admissible if min(diam(rows), diam(columns)) <= eta * distance, for the boxes of its clusters. A block
+/// that is not is split in four; or along its larger side, where one cluster has twice the unknowns of the other. What
+/// cannot be split is dense.
+/// \param rows, columns the same tree, for BlockHalf::Lower
+/// \return in ascending order of rowBegin, then of columnBegin
+/// \throws BadInput unless 0 < eta < infinity, or if a half is asked for of two trees
+std::vector<Block> blockLeaves(const ClusterTree& rows, const ClusterTree& columns, double eta,
+                               BlockHalf half = BlockHalf::Both);
+
+}  // namespace Komvos

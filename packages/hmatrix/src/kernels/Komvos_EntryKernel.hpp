@@ -1,0 +1,55 @@
+/// \file Komvos_EntryKernel.hpp
+/// What a hierarchical matrix is made from: a function that gives its entries.
+#pragma once
+
+#include <cstddef>
+
+namespace Komvos {
+
+/// The entries of a matrix that is never stored whole. Implement entry(); and block(), where several entries at once
+/// are cheaper. Both are called by several threads at a time, and must give the same values each time.
+///
+/// \tparam Scalar float, double or std::complex<double>
+template <class Scalar>
+class EntryKernel {
+ public:
+  virtual ~EntryKernel() = default;
+
+  /// \param row, column in the user's order
+  virtual Scalar entry(int row, int column) const = 0;
+
+  /// Entries of `numRows` rows and `numColumns` columns, in the user's order, which need not be neighbours.
+  /// \param out [numRows x numColumns], column by column
+  virtual void block(const int* rows, int numRows, const int* columns, int numColumns, Scalar* out) const {
+    for (int c = 0; c < numColumns; ++c) {
+      for (int r = 0; r < numRows; ++r) {
+        out[static_cast<std::size_t>(c) * numRows + r] = entry(rows[r], columns[c]);
+      }
+    }
+  }
+
+  /// Whether entry(i, j) = entry(j, i), without conjugation, for all i and j: then half of the blocks are enough.
+  virtual bool isSymmetric() const { return false; }
+};
+
+/// An EntryKernel of a function: `f(row, column)` gives an entry.
+template <class Scalar, class Function>
+class FunctionKernel : public EntryKernel<Scalar> {
+ public:
+  explicit FunctionKernel(Function f, bool isSymmetric = false) : f_(f), isSymmetric_(isSymmetric) {}
+  Scalar entry(int row, int column) const override { return f_(row, column); }
+  void block(const int* rows, int numRows, const int* columns, int numColumns, Scalar* out) const override {
+    for (int c = 0; c < numColumns; ++c) {
+      for (int r = 0; r < numRows; ++r) {
+        *out++ = f_(rows[r], columns[c]);
+      }
+    }
+  }
+  bool isSymmetric() const override { return isSymmetric_; }
+
+ private:
+  Function f_;
+  bool isSymmetric_;
+};
+
+}  // namespace Komvos

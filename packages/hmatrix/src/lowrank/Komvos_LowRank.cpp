@@ -1,0 +1,356 @@
+/// \file Komvos_LowRank.cpp
+/// How it works: crosses (a column of the residual times a row of it) are taken off until what is left is small. The
+/// norm of their sum is kept up to date from scalar products with earlier ones. Crosses are taken to a third of the
+/// accuracy, for they are an estimate; the rest is for what recompression drops.
+#include "Komvos_LowRank.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+#include "Komvos_Lapack.hpp"
+
+namespace Komvos {
+namespace {
+
+template <class Scalar>
+double squareOf(Scalar value) {
+  return static_cast<double>(std::norm(value));
+}
+
+template <class Scalar>
+double squaredNorm(const std::vector<Scalar>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0,
+                         [](double sum, const Scalar& value) { return sum + squareOf(value); });
+}
+
+/// Takes crosses of one block.
+template <class Scalar>
+class CrossSearch {
+ public:
+  CrossSearch(const EntryKernel<Scalar>& kernel, const std::vector<int>& rows, const std::vector<int>& columns)
+      : kernel_(kernel), rows_(rows), columns_(columns), rowUsed_(rows.size()), columnUsed_(columns.size()) {
+    result_.rows = static_cast<int>(rows.size());
+    result_.columns = static_cast<int>(columns.size());
+    // From this rank on, the factors take as much memory as the block.
+    const auto entries = static_cast<double>(rows.size()) * static_cast<double>(columns.size());
+    most_ = static_cast<int>(std::ceil(entries / static_cast<double>(rows.size() + columns.size()))) - 1;
+  }
+
+  /// \return whether the accuracy was reached
+  bool search(double accuracy, bool plus) {
+    Place next = plus ? Place{} : Place{0, -1};
+    while (true) {
+      if (next.isNone()) {
+        next = plus && result_.rank > 0 ? referencePivot() : Place{};
+        if (next.isNone()) {
+          next = worstSample(accuracy);
+        }
+        if (next.isNone()) {
+          return true;
+        }
+      }
+      const Place pivot = complete(next);
+      if (pivot.isNone()) {
+        next = {};
+        continue;
+      }
+      if (result_.rank == most_) {
+        return false;
+      }
+      const double step = takeCross(pivot);
+      const bool isSmall = step <= accuracy * std::sqrt(squaredNorm_);
+      next = isSmall || plus ? Place{} : Place{largestUnused(columnAt(result_.rank - 1), rowUsed_), -1};
+      if (isSmall) {
+        next = worstSample(accuracy);
+        if (next.isNone()) {
+          return true;
+        }
+      }
+    }
+  }
+
+  LowRank<Scalar> result() && { return std::move(result_); }
+
+ private:
+  /// A row, a column, or both, of the block. -1: none.
+  struct Place {
+    int row = -1, column = -1;
+    bool isNone() const { return row < 0 && column < 0; }
+  };
+
+  const Scalar* columnAt(int l) const { return result_.u.data() + static_cast<std::size_t>(l) * result_.rows; }
+  const Scalar* rowAt(int l) const { return result_.v.data() + static_cast<std::size_t>(l) * result_.columns; }
+
+  const std::vector<Scalar>& residualRow(int row) {
+    if (heldRow_ == row) {
+      return residualRow_;
+    }
+    heldRow_ = row;
+    residualRow_.resize(columns_.size());
+    kernel_.block(&rows_[row], 1, columns_.data(), result_.columns, residualRow_.data());
+    for (int l = 0; l < result_.rank; ++l) {
+      const Scalar factor = columnAt(l)[row];
+      const Scalar* v = rowAt(l);
+      for (int j = 0; j < result_.columns; ++j) {
+        residualRow_[j] -= factor * v[j];
+      }
+    }
+    return residualRow_;
+  }
+  const std::vector<Scalar>& residualColumn(int column) {
+    if (heldColumn_ == column) {
+      return residualColumn_;
+    }
+    heldColumn_ = column;
+    residualColumn_.resize(rows_.size());
+    kernel_.block(rows_.data(), result_.rows, &columns_[column], 1, residualColumn_.data());
+    for (int l = 0; l < result_.rank; ++l) {
+      const Scalar factor = rowAt(l)[column];
+      const Scalar* u = columnAt(l);
+      for (int i = 0; i < result_.rows; ++i) {
+        residualColumn_[i] -= factor * u[i];
+      }
+    }
+    return residualColumn_;
+  }
+
+  static int largestUnused(const Scalar* values, const std::vector<char>& used) {
+    int place = -1;
+    double most = -1;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if (!used[i] && squareOf(values[i]) > most) {
+        most = squareOf(values[i]);
+        place = static_cast<int>(i);
+      }
+    }
+    return place;
+  }
+
+  /// The largest entry of the residual in the row, or the column, that is given. None if all of it is zero, or so small
+  /// that it is rounding of what was taken off.
+  Place complete(Place place) {
+    if (place.row >= 0) {
+      rowUsed_[place.row] = 1;
+      const auto& row = residualRow(place.row);
+      place.column = largestUnused(row.data(), columnUsed_);
+      return place.column >= 0 && isPivot(row[place.column]) ? place : Place{};
+    }
+    columnUsed_[place.column] = 1;
+    const auto& column = residualColumn(place.column);
+    place.row = largestUnused(column.data(), rowUsed_);
+    return place.row >= 0 && isPivot(column[place.row]) ? place : Place{};
+  }
+  bool isPivot(Scalar value) const {
+    const double rounding =
+        8 * static_cast<double>(std::numeric_limits<typename Impl::RealOf<Scalar>::type>::epsilon());
+    const auto entries = static_cast<double>(result_.rows) * static_cast<double>(result_.columns);
+    return squareOf(value) > rounding * rounding * squaredNorm_ / entries && squareOf(value) > 0;
+  }
+
+  /// Takes off the cross at a pivot. \return its norm
+  double takeCross(Place pivot) {
+    rowUsed_[pivot.row] = columnUsed_[pivot.column] = 1;
+    std::vector<Scalar> v = residualRow(pivot.row);
+    std::vector<Scalar> u = residualColumn(pivot.column);
+    heldRow_ = heldColumn_ = -1;  // they change by this cross
+    const Scalar scale = Scalar(1) / v[pivot.column];
+    for (Scalar& value : u) {
+      value *= scale;
+    }
+    double mixed = 0;
+    for (int l = 0; l < result_.rank; ++l) {
+      mixed += std::real(product(columnAt(l), u) * product(rowAt(l), v));
+    }
+    const double square = squaredNorm(u) * squaredNorm(v);
+    squaredNorm_ = std::max(squaredNorm_ + 2 * mixed + square, square * std::numeric_limits<double>::epsilon());
+    result_.u.insert(result_.u.end(), u.begin(), u.end());
+    result_.v.insert(result_.v.end(), v.begin(), v.end());
+    ++result_.rank;
+    return std::sqrt(square);
+  }
+  static std::complex<double> product(const Scalar* a, const std::vector<Scalar>& b) {
+    std::complex<double> sum = 0;
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      sum += std::conj(std::complex<double>(a[i])) * std::complex<double>(b[i]);
+    }
+    return sum;
+  }
+
+  /// Looks at unused rows and columns, one in each of a few equal parts of the block. \return the worst of them, or
+  /// none if, judged by these, the residual is below the accuracy
+  Place worstSample(double accuracy) {
+    const int most = squaredNorm_ > 0 ? 2 : 8;  // nothing was found yet: look closer
+    Place worst;
+    double worstSquare = 0;
+    const auto entries = static_cast<double>(result_.rows) * static_cast<double>(result_.columns);
+    const auto look = [&](const std::vector<char>& used, bool isRow) {
+      const int length = static_cast<int>(used.size());
+      const int samples = std::min(length, most);
+      for (int s = 0; s < samples; ++s) {
+        const int begin = static_cast<int>(static_cast<std::int64_t>(length) * s / samples);
+        const int end = static_cast<int>(static_cast<std::int64_t>(length) * (s + 1) / samples);
+        // Another place each time, but the same in each run.
+        const int start = static_cast<int>((sampled_++ * 2654435761U >> 8) % static_cast<unsigned>(end - begin));
+        for (int k = 0; k < end - begin; ++k) {
+          const int place = begin + (start + k) % (end - begin);
+          if (used[place]) {
+            continue;
+          }
+          const auto& residual = isRow ? residualRow(place) : residualColumn(place);
+          const double square = squaredNorm(residual) / static_cast<double>(residual.size());  // of one entry
+          if (square > worstSquare) {
+            worstSquare = square;
+            worst = isRow ? Place{place, -1} : Place{-1, place};
+          }
+          break;
+        }
+      }
+    };
+    look(rowUsed_, true);
+    look(columnUsed_, false);
+    return worstSquare * entries > accuracy * accuracy * squaredNorm_ ? worst : Place{};
+  }
+
+  /// ACA+: the row or column with the larger entry of the residual in a reference row and a reference column, which are
+  /// the unused ones in which what was taken off so far is smallest.
+  Place referencePivot() {
+    const auto smallestUnused = [](const Scalar* values, const std::vector<char>& used) {
+      int place = -1;
+      double least = 0;
+      for (std::size_t i = 0; i < used.size(); ++i) {
+        if (!used[i] && (place < 0 || squareOf(values[i]) < least)) {
+          least = squareOf(values[i]);
+          place = static_cast<int>(i);
+        }
+      }
+      return place;
+    };
+    const int row = smallestUnused(columnAt(result_.rank - 1), rowUsed_);
+    const int column = smallestUnused(rowAt(result_.rank - 1), columnUsed_);
+    Place pivot;
+    double most = 0;
+    if (row >= 0) {
+      const auto& values = residualRow(row);
+      const int j = largestUnused(values.data(), columnUsed_);
+      if (j >= 0 && squareOf(values[j]) > most) {
+        most = squareOf(values[j]);
+        pivot = {-1, j};
+      }
+    }
+    if (column >= 0) {
+      const auto& values = residualColumn(column);
+      const int i = largestUnused(values.data(), rowUsed_);
+      if (i >= 0 && squareOf(values[i]) > most) {
+        pivot = {i, -1};
+      }
+    }
+    return pivot;
+  }
+
+  const EntryKernel<Scalar>& kernel_;
+  const std::vector<int>&rows_, &columns_;
+  std::vector<char> rowUsed_, columnUsed_;
+  LowRank<Scalar> result_;
+  double squaredNorm_ = 0;  ///< of the sum of the crosses
+  int most_ = 0;
+  unsigned sampled_ = 0;
+  std::vector<Scalar> residualRow_, residualColumn_;
+  int heldRow_ = -1, heldColumn_ = -1;  ///< whose residuals these are
+};
+
+/// The whole block as u = block, v = identity.
+template <class Scalar>
+LowRank<Scalar> wholeBlock(const EntryKernel<Scalar>& kernel, const std::vector<int>& rows,
+                           const std::vector<int>& columns) {
+  const std::size_t n = columns.size();
+  LowRank<Scalar> block{static_cast<int>(rows.size()), static_cast<int>(n), static_cast<int>(n), {}, {}};
+  block.u.resize(rows.size() * n);
+  kernel.block(rows.data(), block.rows, columns.data(), block.columns, block.u.data());
+  block.v.resize(n * n);
+  for (std::size_t i = 0; i < n; ++i) {
+    block.v[i * n + i] = 1;
+  }
+  return block;
+}
+
+}  // namespace
+
+template <class Scalar>
+void recompress(LowRank<Scalar>& block, double accuracy) {
+  if (block.rank == 0) {
+    return;
+  }
+  const int k = block.rank;
+  std::vector<Scalar> ru, rv;
+  const std::vector<Scalar> qu = Impl::qr(std::move(block.u), block.rows, k, ru);
+  const std::vector<Scalar> qv = Impl::qr(std::move(block.v), block.columns, k, rv);
+  const int m = std::min(block.rows, k), n = std::min(block.columns, k), least = std::min(m, n);
+  auto core = Impl::svd(Impl::product(m, n, k, ru.data(), rv.data(), true), m, n);
+  double all = 0;
+  for (const auto s : core.values) {
+    all += static_cast<double>(s) * s;
+  }
+  int rank = least;
+  for (double dropped = 0; rank > 0; --rank) {
+    dropped += static_cast<double>(core.values[rank - 1]) * core.values[rank - 1];
+    if (dropped > accuracy * accuracy * all) {
+      break;
+    }
+  }
+  for (int l = 0; l < rank; ++l) {
+    const auto root = std::sqrt(core.values[l]);
+    for (int i = 0; i < m; ++i) {
+      core.left[static_cast<std::size_t>(l) * m + i] *= root;
+    }
+    for (int j = 0; j < n; ++j) {
+      core.right[static_cast<std::size_t>(j) * least + l] *= root;
+    }
+  }
+  // The first `rank` rows of `right`, as columns.
+  std::vector<Scalar> right(static_cast<std::size_t>(n) * rank);
+  for (int l = 0; l < rank; ++l) {
+    for (int j = 0; j < n; ++j) {
+      right[static_cast<std::size_t>(l) * n + j] = core.right[static_cast<std::size_t>(j) * least + l];
+    }
+  }
+  block.rank = rank;
+  block.u = Impl::product(block.rows, rank, m, qu.data(), core.left.data(), false);
+  block.v = Impl::product(block.columns, rank, n, qv.data(), right.data(), false);
+}
+
+template <class Scalar>
+std::optional<LowRank<Scalar>> approximate(const EntryKernel<Scalar>& kernel, const std::vector<int>& rows,
+                                           const std::vector<int>& columns, const LowRankOptions& options) {
+  LowRank<Scalar> block;
+  if (options.approximation == Approximation::Svd) {
+    block = wholeBlock(kernel, rows, columns);
+    recompress(block, options.accuracy);
+  } else {
+    CrossSearch<Scalar> search(kernel, rows, columns);
+    const double part = 1.0 / 3;
+    if (!search.search(part * options.accuracy, options.approximation == Approximation::AcaPlus)) {
+      return std::nullopt;
+    }
+    block = std::move(search).result();
+    if (options.recompress) {
+      recompress(block, (1 - part) * options.accuracy);
+    }
+  }
+  const auto factors = static_cast<std::size_t>(block.rank) * (rows.size() + columns.size());
+  return factors < rows.size() * columns.size() ? std::make_optional(std::move(block)) : std::nullopt;
+}
+
+#define KOMVOS_INSTANTIATE_LOW_RANK(S)                                                           \
+  template void recompress(LowRank<S>&, double);                                                 \
+  template std::optional<LowRank<S>> approximate(const EntryKernel<S>&, const std::vector<int>&, \
+                                                 const std::vector<int>&, const LowRankOptions&);
+KOMVOS_INSTANTIATE_LOW_RANK(float)
+KOMVOS_INSTANTIATE_LOW_RANK(double)
+KOMVOS_INSTANTIATE_LOW_RANK(std::complex<double>)
+#undef KOMVOS_INSTANTIATE_LOW_RANK
+
+}  // namespace Komvos

@@ -1,0 +1,310 @@
+/// \file hmatrix_test.cpp
+/// Hierarchical matrices beside the dense ones that they stand for.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <random>
+#include <vector>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_HMatrix.hpp"
+#include "Komvos_Panels.hpp"
+#include "point_sets.hpp"
+
+namespace Komvos {
+namespace {
+
+using Space = Kokkos::DefaultExecutionSpace;
+
+/// Columns of values, in the user's order, by a fixed seed.
+template <class Scalar>
+std::vector<std::vector<Scalar>> randomColumns(int length, int count) {
+  std::mt19937 generator(7);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<std::vector<Scalar>> columns(count, std::vector<Scalar>(length));
+  for (auto& column : columns) {
+    for (Scalar& value : column) {
+      if constexpr (std::is_same_v<Scalar, std::complex<double>>) {
+        value = {uniform(generator), uniform(generator)};
+      } else {
+        value = static_cast<Scalar>(uniform(generator));
+      }
+    }
+  }
+  return columns;
+}
+
+template <class Scalar>
+auto toView(const std::vector<std::vector<Scalar>>& columns) {
+  using H = HMatrix<Scalar, Space>;
+  const typename H::output_view view("x", columns[0].size(), columns.size());
+  const auto host = Kokkos::create_mirror_view(view);
+  for (std::size_t j = 0; j < columns.size(); ++j) {
+    for (std::size_t i = 0; i < columns[j].size(); ++i) {
+      host(i, j) = columns[j][i];
+    }
+  }
+  Kokkos::deep_copy(view, host);
+  return view;
+}
+
+template <class View>
+auto toHost(const View& view) {
+  const auto host = Kokkos::create_mirror_view(view);
+  Kokkos::deep_copy(host, view);
+  return host;
+}
+
+/// The same product, of the dense matrix.
+template <class Scalar>
+std::vector<std::vector<Scalar>> denseProduct(const EntryKernel<Scalar>& kernel, int rows,
+                                              const std::vector<std::vector<Scalar>>& x, bool transposed) {
+  const int length = static_cast<int>(x[0].size());
+  std::vector<std::vector<Scalar>> y(x.size(), std::vector<Scalar>(rows));
+  for (std::size_t j = 0; j < x.size(); ++j) {
+    for (int i = 0; i < rows; ++i) {
+      for (int k = 0; k < length; ++k) {
+        y[j][i] += (transposed ? kernel.entry(k, i) : kernel.entry(i, k)) * x[j][k];
+      }
+    }
+  }
+  return y;
+}
+
+/// The largest of || y - expected || / || expected || of all columns.
+template <class Scalar, class View>
+double errorOf(const View& y, const std::vector<std::vector<Scalar>>& expected) {
+  const auto host = toHost(y);
+  double worst = 0;
+  for (std::size_t j = 0; j < expected.size(); ++j) {
+    double difference = 0, all = 0;
+    for (std::size_t i = 0; i < expected[j].size(); ++i) {
+      difference += std::norm(static_cast<std::complex<double>>(static_cast<Scalar>(host(i, j)) - expected[j][i]));
+      all += std::norm(static_cast<std::complex<double>>(expected[j][i]));
+    }
+    worst = std::max(worst, std::sqrt(difference / all));
+  }
+  return worst;
+}
+
+HMatrixOptions withAccuracy(double accuracy) {
+  HMatrixOptions options;
+  options.lowRank.accuracy = accuracy;
+  return options;
+}
+
+/// Both products, by both kernels, against the dense matrix.
+template <class Scalar>
+void expectLikeDense(const EntryKernel<Scalar>& kernel, const ClusterTree& rows, const ClusterTree& columns,
+                     double accuracy, double bound) {
+  HMatrix<Scalar, Space> matrix(rows, columns, kernel, withAccuracy(accuracy));
+  const auto x = randomColumns<Scalar>(columns.size(), 1), xt = randomColumns<Scalar>(rows.size(), 1);
+  const auto y = denseProduct(kernel, rows.size(), x, false), yt = denseProduct(kernel, columns.size(), xt, true);
+  for (const auto panelKernel : {Impl::PanelKernel::Threads, Impl::PanelKernel::Teams}) {
+    matrix.useKernel(panelKernel);
+    const typename HMatrix<Scalar, Space>::output_view out("y", rows.size(), 1), outT("y", columns.size(), 1);
+    matrix.multiply(Space(), toView(x), out);
+    matrix.multiplyTransposed(Space(), toView(xt), outT);
+    Space().fence();
+    EXPECT_LE(errorOf(out, y), bound);
+    EXPECT_LE(errorOf(outT, yt), bound);
+  }
+}
+
+TEST(HMatrix, multipliesAsTheDenseMatrixToTheAskedAccuracy) {
+  const auto points = test::spiralOnSphere(1500);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, 0.0);
+  const ClusterTree tree(points, {}, {20});
+  for (const double accuracy : {1e-3, 1e-6, 1e-10}) {
+    // 1/r has no cancellation to speak of, but x has: its product is smaller than || A || || x ||.
+    expectLikeDense(kernel, tree, tree, accuracy, 20 * accuracy);
+  }
+}
+
+TEST(HMatrix, errorInTheFrobeniusNormIsBelowTheAskedAccuracy) {
+  const auto points = test::spiralOnSphere(700);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, 30.0);
+  const ClusterTree tree(points, {}, {15});
+  std::vector<std::vector<double>> unit(points.size(), std::vector<double>(points.size()));
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    unit[i][i] = 1;
+  }
+  for (const double accuracy : {1e-3, 1e-5, 1e-7, 1e-9}) {
+    for (const auto method : {Approximation::Aca, Approximation::AcaPlus, Approximation::Svd}) {
+      HMatrixOptions options = withAccuracy(accuracy);
+      options.lowRank.approximation = method;
+      const HMatrix<double, Space> matrix(tree, tree, kernel, options);
+      const HMatrix<double, Space>::output_view y("y", points.size(), points.size());
+      matrix.multiply(Space(), toView(unit), y);
+      Space().fence();
+      const auto host = toHost(y);
+      double difference = 0, all = 0;
+      for (int i = 0; i < tree.size(); ++i) {
+        for (int j = 0; j < tree.size(); ++j) {
+          difference += std::norm(host(i, j) - kernel.entry(i, j));
+          all += std::norm(kernel.entry(i, j));
+        }
+      }
+      EXPECT_LE(std::sqrt(difference / all), accuracy) << static_cast<int>(method);
+    }
+  }
+}
+
+TEST(HMatrix, worksForComplexValuesAndFloats) {
+  const auto points = test::spiralOnSphere(900);
+  const ClusterTree tree(points, {}, {25, ClusterSplit::PrincipalAxis});
+  using complex = std::complex<double>;
+  const auto wave = test::distanceKernel<complex>(
+      points, points, [](double r) { return std::exp(complex(0, 2 * r)) / r; }, complex(1, 1));
+  expectLikeDense(wave, tree, tree, 1e-6, 2e-5);
+  const auto single = test::distanceKernel<float>(
+      points, points, [](double r) { return static_cast<float>(1 / r); }, 1.0F);
+  expectLikeDense(single, tree, tree, 1e-4, 2e-3);
+}
+
+TEST(HMatrix, worksForRectanglesAndForMatricesThatAreNotSymmetric) {
+  const auto points = test::spiralOnSphere(700);
+  auto others = test::spiralOnSphere(300);
+  for (Point3& p : others) {
+    p = 1.5 * p + Point3{0.5, 0, 0};
+  }
+  const ClusterTree rows(points, {}, {16}), columns(others, {}, {30});
+  const auto entry = [&](int i, int j) {
+    const Point3 d = points[i] - others[j];
+    return dot(others[j], d) / (1e-3 + std::pow(norm(d), 3));
+  };
+  const FunctionKernel<double, decltype(entry)> kernel(entry);
+  expectLikeDense(kernel, rows, columns, 1e-7, 1e-5);
+}
+
+TEST(HMatrix, smallestMatricesWork) {
+  const auto points = test::spiralOnSphere(3);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, 2.0);
+  for (const int n : {1, 2, 3}) {
+    const ClusterTree tree({points.begin(), points.begin() + n}, {}, {1});
+    expectLikeDense(kernel, tree, tree, 1e-10, 1e-12);
+  }
+}
+
+/// Leaves of more rows than a panel has, and dense blocks across several panels.
+TEST(HMatrix, leavesMayBeLargerThanAPanel) {
+  const auto points = test::spiralOnSphere(1000);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, 5.0);
+  const ClusterTree tree(points, {}, {150});
+  expectLikeDense(kernel, tree, tree, 1e-8, 1e-6);
+}
+
+TEST(HMatrix, anyNumberOfVectorsGivesTheBitsOfOne) {
+  const auto points = test::spiralOnSphere(800);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, 5.0);
+  const ClusterTree tree(points, {}, {20});
+  const HMatrix<double, Space> matrix(tree, tree, kernel);
+  const auto columns = randomColumns<double>(800, 19);
+  using View = HMatrix<double, Space>::output_view;
+  for (const bool transposed : {false, true}) {
+    const auto multiply = [&](const std::vector<std::vector<double>>& x) {
+      const View y("y", 800, x.size());
+      transposed ? matrix.multiplyTransposed(Space(), toView(x), y) : matrix.multiply(Space(), toView(x), y);
+      Space().fence();
+      return toHost(y);
+    };
+    for (const std::size_t count : {2, 3, 7, 16, 19}) {
+      const auto together = multiply({columns.begin(), columns.begin() + static_cast<std::ptrdiff_t>(count)});
+      for (std::size_t j = 0; j < count; ++j) {
+        const auto alone = multiply({columns[j]});
+        for (std::size_t i = 0; i < 800; ++i) {
+          ASSERT_EQ(together(i, j), alone(i, 0)) << count << " vectors, transposed " << transposed;
+        }
+      }
+    }
+  }
+}
+
+TEST(HMatrix, alphaAndBetaAreThoseOfBlas) {
+  const auto points = test::spiralOnSphere(300);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, 5.0);
+  const ClusterTree tree(points, {}, {20});
+  const HMatrix<double, Space> matrix(tree, tree, kernel, withAccuracy(1e-8));
+  const auto x = randomColumns<double>(300, 2);
+  auto expected = denseProduct(kernel, 300, x, false);
+  const auto start = randomColumns<double>(300, 2);
+  for (std::size_t j = 0; j < 2; ++j) {
+    for (std::size_t i = 0; i < 300; ++i) {
+      expected[j][i] = -2 * expected[j][i] + 0.5 * start[j][i];
+    }
+  }
+  const auto y = toView(start);
+  matrix.multiply(Space(), toView(x), y, -2, 0.5);
+  Space().fence();
+  EXPECT_LE(errorOf(y, expected), 1e-6);
+  // With beta = 0, y is not read.
+  const HMatrix<double, Space>::output_view undefined("y", 300, 2);
+  Kokkos::deep_copy(undefined, std::nan(""));
+  matrix.multiply(Space(), toView(x), undefined);
+  Space().fence();
+  EXPECT_LE(errorOf(undefined, denseProduct(kernel, 300, x, false)), 1e-6);
+}
+
+TEST(HMatrix, reportsWhatItHolds) {
+  const auto points = test::spiralOnSphere(2000);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, 5.0);
+  const ClusterTree tree(points, {}, {15});
+  const HMatrix<double, Space> matrix(tree, tree, kernel, withAccuracy(1e-3));
+  const HMatrixReport& report = matrix.report();
+  std::int64_t lowRank = 0, dense = 0, bytesDense = 0;
+  for (const Block& block : matrix.blocks()) {
+    ++(block.isAdmissible ? lowRank : dense);
+    bytesDense += block.isAdmissible ? 0 : std::int64_t{8} * block.rows() * block.columns();
+  }
+  EXPECT_EQ(report.numLowRank, lowRank);
+  EXPECT_EQ(report.numDense, dense);
+  EXPECT_EQ(report.bytesDense, bytesDense);
+  EXPECT_EQ(report.bytes, matrix.bytesRead());
+  EXPECT_DOUBLE_EQ(report.compression, static_cast<double>(report.bytes) / 8 / 2000 / 2000);
+  EXPECT_LT(report.compression, 0.5);
+  std::int64_t blocks = 0;
+  for (const std::int64_t count : report.blocksOfRank) {
+    blocks += count;
+  }
+  EXPECT_EQ(blocks, lowRank);
+  EXPECT_GT(report.blocksOfRank.back(), 0);
+}
+
+TEST(HMatrix, refusesViewsAndOptionsThatDoNotFit) {
+  const auto points = test::spiralOnSphere(10);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, 5.0);
+  const ClusterTree tree(points);
+  const HMatrix<double, Space> matrix(tree, tree, kernel);
+  using View = HMatrix<double, Space>::output_view;
+  EXPECT_THROW(matrix.multiply(Space(), View("x", 9, 1), View("y", 10, 1)), PlanMismatch);
+  EXPECT_THROW(matrix.multiply(Space(), View("x", 10, 1), View("y", 11, 1)), PlanMismatch);
+  EXPECT_THROW(matrix.multiplyTransposed(Space(), View("x", 10, 2), View("y", 10, 1)), PlanMismatch);
+  for (const double accuracy : {0.0, -1.0, 1.0, std::nan("")}) {
+    EXPECT_THROW((HMatrix<double, Space>(tree, tree, kernel, withAccuracy(accuracy))), BadInput);
+  }
+}
+
+TEST(HMatrix, anErrorInTheKernelReachesTheCaller) {
+  const auto points = test::spiralOnSphere(500);
+  const auto entry = [](int i, int j) -> double {
+    if (i == 300 && j == 20) {
+      throw BadInput("entry 300, 20");
+    }
+    return 1.0 / (1 + i + j);
+  };
+  const FunctionKernel<double, decltype(entry)> kernel(entry);
+  const ClusterTree tree(points, {}, {500});
+  EXPECT_THROW((HMatrix<double, Space>(tree, tree, kernel)), BadInput);
+}
+
+}  // namespace
+}  // namespace Komvos
