@@ -27,6 +27,7 @@ struct ViewValue<std::complex<Real>> {
   using type = Kokkos::complex<Real>;
 };
 enum class PanelKernel;
+enum class VectorUnit;
 }  // namespace Impl
 
 struct HMatrixOptions {
@@ -90,8 +91,9 @@ class HMatrix {
   void multiplyTransposed(const ExecutionSpace& space, const input_view& x, const output_view& y,
                           value_type alpha = 1.0, value_type beta = 0.0) const;
 
-  /// For tests and measurements: the kernel of another kind of machine.
+  /// For tests and measurements: the kernels of other machines.
   void useKernel(Impl::PanelKernel kernel);
+  void useVectorUnit(Impl::VectorUnit unit);
 
  private:
   struct State;

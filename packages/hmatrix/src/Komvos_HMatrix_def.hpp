@@ -125,6 +125,13 @@ struct HMatrix<Scalar, ExecutionSpace>::State {
 
 namespace Impl {
 
+/// The first `length` values.
+template <class To, class From>
+void copyValues(const To& to, const From& from, std::int64_t length) {
+  const auto used = std::make_pair(std::int64_t{0}, length);
+  Kokkos::deep_copy(Kokkos::subview(to, used), Kokkos::subview(from, used));
+}
+
 /// The largest clusters of at most so many unknowns, and larger leaves cut to that.
 inline std::vector<std::pair<int, int>> groupsOfRows(const ClusterTree& tree, int most) {
   std::vector<std::pair<int, int>> groups;
@@ -288,7 +295,7 @@ std::vector<int> HMatrix<Scalar, ExecutionSpace>::State::layOutFirst(const std::
 template <class Scalar, class ExecutionSpace>
 void HMatrix<Scalar, ExecutionSpace>::State::fillFirst(const std::vector<low_rank>& factors,
                                                        const std::vector<int>& rankOffset) {
-  values_type values(Kokkos::view_alloc("Komvos::HMatrix::v", Kokkos::WithoutInitializing), firstLayout.numValues);
+  const values_type values = panels_type::allocate("Komvos::HMatrix::v", firstLayout);
   const host_values host = Kokkos::create_mirror_view(values);
   // The block, and the column of v, of each value of t.
   std::vector<std::pair<int, int>> source(ranks);
@@ -308,7 +315,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::fillFirst(const std::vector<low_ran
       }
     }
   });
-  Kokkos::deep_copy(values, host);
+  Impl::copyValues(values, host, firstLayout.numValues);
   first = panels_type(firstLayout, values);
 }
 
@@ -356,7 +363,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::makeSecond(const ClusterTree& rowTr
       }
     }
   }
-  values_type values(Kokkos::view_alloc("Komvos::HMatrix::u", Kokkos::WithoutInitializing), secondLayout.numValues);
+  const values_type values = panels_type::allocate("Komvos::HMatrix::u", secondLayout);
   const host_values host = Kokkos::create_mirror_view(values);
   Impl::forAllOnHost(pieces.size(), [&](std::size_t p) {
     const Piece& piece = pieces[p];
@@ -375,7 +382,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::makeSecond(const ClusterTree& rowTr
                   block.columns(), dense.data());
     std::copy(dense.begin(), dense.end(), host.data() + piece.at);
   });
-  Kokkos::deep_copy(values, host);
+  Impl::copyValues(values, host, secondLayout.numValues);
   second = panels_type(secondLayout, values);
 }
 
@@ -460,6 +467,11 @@ std::int64_t HMatrix<Scalar, ExecutionSpace>::bytesRead() const {
 template <class Scalar, class ExecutionSpace>
 void HMatrix<Scalar, ExecutionSpace>::useKernel(Impl::PanelKernel kernel) {
   state_->kernel = kernel;
+}
+template <class Scalar, class ExecutionSpace>
+void HMatrix<Scalar, ExecutionSpace>::useVectorUnit(Impl::VectorUnit unit) {
+  state_->first.useVectorUnit(unit);
+  state_->second.useVectorUnit(unit);
 }
 
 namespace Impl {

@@ -5,10 +5,12 @@
 #include <Kokkos_Core.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "Komvos_DeviceList.hpp"
 #include "Komvos_KokkosShim.hpp"
+#include "Komvos_StripKernel.hpp"
 
 namespace Komvos::Impl {
 
@@ -82,7 +84,9 @@ class Panels {
   static constexpr int mostVectors = sizeof(Value) > sizeof(double) ? 8 : 16;
 
   Panels() = default;
-  /// \param values as many as the layout says
+  /// Room for the values of a layout, which are not set, and for what kernels read behind them.
+  static value_view allocate(const std::string& label, const PanelLayout& layout);
+  /// \param values from allocate()
   Panels(const PanelLayout& layout, value_view values);
 
   /// output[p] = matrix of the panel * input, for all panels p.
@@ -98,17 +102,20 @@ class Panels {
   /// \param input `numVectors` values for each place \param part the same for each column
   void multiplyTransposed(const ExecutionSpace& space, int numVectors, const Value* input, Value* part) const;
 
-  std::int64_t numValues() const { return static_cast<std::int64_t>(values_.extent(0)); }
+  std::int64_t numValues() const { return numValues_; }
+  /// For tests: vectors no wider than these.
+  void useVectorUnit(VectorUnit unit) { vectorUnit_ = unit; }
   std::int64_t numColumns() const { return numColumns_; }
-  const value_view& values() const { return values_; }
 
  private:
+  std::int64_t numValues_ = 0;
   value_view values_;
   Kokkos::View<Panel*, memory_space> panels_;
   Kokkos::View<PanelStrip*, memory_space> strips_;
   Kokkos::View<PanelRun*, memory_space> runs_;
   Kokkos::View<std::int64_t*, memory_space> firstColumn_;  ///< of each strip
   Kokkos::View<int*, memory_space> share_;                 ///< [shares + 1]: panels of about equal bytes
+  VectorUnit vectorUnit_ = widestVectorUnit();
   std::int64_t numColumns_ = 0;
 };
 

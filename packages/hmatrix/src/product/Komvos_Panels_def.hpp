@@ -1,12 +1,14 @@
 /// \file Komvos_Panels_def.hpp
 /// How it works: the values of all panels are one array, in the order in which they are read, so a product is one pass
-/// over memory. On CPUs each thread has one piece of that array. Four columns at a time are added to the rows of the
-/// panel, which stay in the nearest cache: one load and one store of a sum for four products. On GPUs a team has a
-/// panel. Its `lanes` take each one row, and every so many-th column; then the lanes of a row are summed in their
-/// order.
+/// over memory. On CPUs each thread has one piece of that array, and takes strips by Komvos_StripKernel.hpp. On GPUs a
+/// team has a panel. Its `lanes` take each one row, and every so many-th column; then the lanes of a row are summed in
+/// their order.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
 
 #include "Komvos_Panels.hpp"
 
@@ -21,7 +23,8 @@ struct PanelData {
   const PanelRun* runs;
 };
 
-/// sums[rows x N] += strip * input, in a piece of memory that is near.
+/// sums[rows x N] += strip * input: what a StripKernel does, in plain code. Four columns at a time: one load and one
+/// store of a sum for four products.
 template <int N, class Value>
 KOKKOS_INLINE_FUNCTION void addStrip(const PanelData<Value>& data, const PanelStrip& strip, const Value* input,
                                      Value* sums) {
@@ -50,9 +53,10 @@ KOKKOS_INLINE_FUNCTION void addStrip(const PanelData<Value>& data, const PanelSt
 }
 
 /// A thread has the panels of a share.
-template <int N, class Value>
+template <int N, class Value, class ExecutionSpace>
 struct ThreadProduct {
   PanelData<Value> data;
+  StripKernel<Value> stripKernel;  ///< or nullptr
   const int* share;
   const Value* input;
   Value* output;
@@ -67,7 +71,15 @@ struct ThreadProduct {
         sums[i] = add ? out[i] : Value(0);
       }
       for (int s = panel.firstStrip; s < panel.lastStrip; ++s) {
-        addStrip<N>(data, data.strips[s], input, sums + data.strips[s].row * N);
+        const PanelStrip& strip = data.strips[s];
+        if constexpr (runsOnHost<ExecutionSpace>()) {
+          if (stripKernel != nullptr) {
+            stripKernel(data.values + strip.firstValue, strip.rows, data.runs + strip.firstRun,
+                        strip.lastRun - strip.firstRun, input, sums + strip.row * N);
+            continue;
+          }
+        }
+        addStrip<N>(data, strip, input, sums + strip.row * N);
       }
       for (int i = 0; i < panel.rows * N; ++i) {
         out[i] = sums[i];
@@ -178,8 +190,17 @@ struct TransposedProduct {
 };
 
 template <class Value, class ExecutionSpace>
+auto Panels<Value, ExecutionSpace>::allocate(const std::string& label, const PanelLayout& layout) -> value_view {
+  const std::size_t length = static_cast<std::size_t>(layout.numValues);
+  const value_view values(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), length + stripOverrun);
+  Kokkos::deep_copy(Kokkos::subview(values, std::make_pair(length, length + stripOverrun)), Value(0));
+  return values;
+}
+
+template <class Value, class ExecutionSpace>
 Panels<Value, ExecutionSpace>::Panels(const PanelLayout& layout, value_view values)
-    : values_(std::move(values)),
+    : numValues_(layout.numValues),
+      values_(std::move(values)),
       panels_(deviceList<memory_space>("Komvos::Panels::panels", layout.panels)),
       strips_(deviceList<memory_space>("Komvos::Panels::strips", layout.strips)),
       runs_(deviceList<memory_space>("Komvos::Panels::runs", layout.runs)) {
@@ -208,14 +229,18 @@ Panels<Value, ExecutionSpace>::Panels(const PanelLayout& layout, value_view valu
 }
 
 template <int N, class Value, class ExecutionSpace>
-void launchProduct(const ExecutionSpace& space, PanelKernel kernel, const PanelData<Value>& data, int numPanels,
-                   const Kokkos::View<int*, typename BufferSpace<ExecutionSpace>::type>& share, const Value* input,
-                   Value* output, bool add) {
+void launchProduct(const ExecutionSpace& space, PanelKernel kernel, VectorUnit unit, const PanelData<Value>& data,
+                   int numPanels, const Kokkos::View<int*, typename BufferSpace<ExecutionSpace>::type>& share,
+                   const Value* input, Value* output, bool add) {
   if (kernel == PanelKernel::Threads) {
     const int pieces = static_cast<int>(share.extent(0)) - 1;
+    StripKernel<Value> strip = nullptr;
+    if constexpr (std::is_floating_point_v<Value>) {
+      strip = stripKernel<Value>(unit, N);
+    }
     using Policy = Kokkos::RangePolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
     Kokkos::parallel_for("Komvos::Panels::multiply", Policy(space, 0, pieces).set_chunk_size(1),
-                         ThreadProduct<N, Value>{data, share.data(), input, output, add});
+                         ThreadProduct<N, Value, ExecutionSpace>{data, strip, share.data(), input, output, add});
     return;
   }
   using Teams = TeamProduct<N, Value, ExecutionSpace>;
@@ -236,16 +261,16 @@ void Panels<Value, ExecutionSpace>::multiply(const ExecutionSpace& space, PanelK
   const PanelData<Value> data{values_.data(), panels_.data(), strips_.data(), runs_.data()};
   switch (numVectors) {
     case 1:
-      return launchProduct<1>(space, kernel, data, numPanels, share_, input, output, add);
+      return launchProduct<1>(space, kernel, vectorUnit_, data, numPanels, share_, input, output, add);
     case 2:
-      return launchProduct<2>(space, kernel, data, numPanels, share_, input, output, add);
+      return launchProduct<2>(space, kernel, vectorUnit_, data, numPanels, share_, input, output, add);
     case 4:
-      return launchProduct<4>(space, kernel, data, numPanels, share_, input, output, add);
+      return launchProduct<4>(space, kernel, vectorUnit_, data, numPanels, share_, input, output, add);
     case 8:
-      return launchProduct<8>(space, kernel, data, numPanels, share_, input, output, add);
+      return launchProduct<8>(space, kernel, vectorUnit_, data, numPanels, share_, input, output, add);
     default:
       if constexpr (mostVectors == 16) {
-        launchProduct<16>(space, kernel, data, numPanels, share_, input, output, add);
+        launchProduct<16>(space, kernel, vectorUnit_, data, numPanels, share_, input, output, add);
       }
   }
 }
