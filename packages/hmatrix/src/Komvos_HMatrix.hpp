@@ -41,13 +41,13 @@ struct HMatrixReport {
   std::vector<std::int64_t> blocksOfRank;  ///< number of low-rank blocks of each rank
   std::int64_t bytes = 0;                  ///< of the values of all blocks
   std::int64_t bytesDense = 0;             ///< of these, in dense blocks
-  double compression = 0;                  ///< bytes, of those of the dense matrix
+  double compression = 0;                  ///< bytes, as a part of those of the dense matrix
   double seconds = 0;                      ///< to make it
 
   int largestRank() const { return static_cast<int>(blocksOfRank.size()) - 1; }  ///< -1: no block of low rank
 };
 
-/// The hierarchical matrix of an EntryKernel, on one process.
+/// The hierarchical matrix of an EntryKernel, on one process. HMatrixOperator is that of many.
 ///
 /// A product is two passes over memory (paper 004, with one kernel a pass instead of batches): t = V^T x for all blocks
 /// u v^T, then y = [U | dense] [t; x] for each group of neighbouring rows. Nobody else adds to these rows, so there are
@@ -60,14 +60,18 @@ class HMatrix {
  public:
   using value_type = typename Impl::ViewValue<Scalar>::type;
   using memory_space = typename Impl::BufferSpace<ExecutionSpace>::type;
-  /// [unknowns x vectors], in the user's order.
-  using input_view = Kokkos::View<const value_type**, Kokkos::LayoutLeft, memory_space>;
-  using output_view = Kokkos::View<value_type**, Kokkos::LayoutLeft, memory_space>;
+  /// [unknowns x vectors], in the user's order. Views of Kokkos::LayoutLeft can be given, too.
+  using input_view = Kokkos::View<const value_type**, Kokkos::LayoutStride, memory_space>;
+  using output_view = Kokkos::View<value_type**, Kokkos::LayoutStride, memory_space>;
 
   /// \param rows, columns of unknowns; the same object for both, where they are the same
   /// \throws BadInput for options out of range; whatever the kernel throws
   HMatrix(const ClusterTree& rows, const ClusterTree& columns, const EntryKernel<Scalar>& kernel,
           const HMatrixOptions& options = {});
+  /// Some blocks of it. Vectors then hold the rows of these, and their columns, in the trees' order: see rowsOf() and
+  /// columnsOf().
+  HMatrix(const ClusterTree& rows, const ClusterTree& columns, std::vector<Block> blocks,
+          const EntryKernel<Scalar>& kernel, const LowRankOptions& options);
   ~HMatrix();
   HMatrix(HMatrix&&) noexcept;
   HMatrix& operator=(HMatrix&&) noexcept;

@@ -100,7 +100,8 @@ struct HMatrix<Scalar, ExecutionSpace>::State {
   std::vector<Block> blocks;
   Impl::PanelKernel kernel = Impl::runsOnHost<ExecutionSpace>() ? Impl::PanelKernel::Threads : Impl::PanelKernel::Teams;
   int rows = 0, columns = 0, ranks = 0;  ///< ranks: of all blocks together, the length of t
-  places_type rowPlace, columnPlace;     ///< the user's number of the unknown at each place
+  PlaceRanges rowRanges{{}}, columnRanges{{}};
+  places_type rowPlace, columnPlace;  ///< where in the user's vectors each position is
   panels_type first, second;
   values_type input;   ///< x and then t
   values_type output;  ///< y, by place
@@ -112,7 +113,7 @@ struct HMatrix<Scalar, ExecutionSpace>::State {
   values_type secondParts, firstParts;
 
   void assemble(const ClusterTree& rowTree, const ClusterTree& columnTree, const EntryKernel<Scalar>& entries,
-                const HMatrixOptions& options);
+                const LowRankOptions& options);
   std::vector<int> layOutFirst(const std::vector<low_rank>& factors);
   void fillFirst(const std::vector<low_rank>& factors, const std::vector<int>& rankOffset);
   void makeSecond(const ClusterTree& rowTree, const ClusterTree& columnTree, const EntryKernel<Scalar>& entries,
@@ -132,8 +133,8 @@ void copyValues(const To& to, const From& from, std::int64_t length) {
   Kokkos::deep_copy(Kokkos::subview(to, used), Kokkos::subview(from, used));
 }
 
-/// The largest clusters of at most so many unknowns, and larger leaves cut to that.
-inline std::vector<std::pair<int, int>> groupsOfRows(const ClusterTree& tree, int most) {
+/// The largest clusters of at most so many unknowns, and larger leaves cut to that; of each, what is in the ranges.
+inline std::vector<std::pair<int, int>> groupsOfRows(const ClusterTree& tree, const PlaceRanges& needed, int most) {
   std::vector<std::pair<int, int>> groups;
   std::vector<int> open{0};
   while (!open.empty()) {
@@ -145,7 +146,13 @@ inline std::vector<std::pair<int, int>> groupsOfRows(const ClusterTree& tree, in
       continue;
     }
     for (int begin = cluster.begin; begin < cluster.end; begin += most) {
-      groups.emplace_back(begin, std::min(begin + most, cluster.end));
+      const int end = std::min(begin + most, cluster.end);
+      const auto& ranges = needed.ranges();
+      auto range =
+          std::partition_point(ranges.begin(), ranges.end(), [begin](const auto& r) { return r.second <= begin; });
+      for (; range != ranges.end() && range->first < end; ++range) {
+        groups.emplace_back(std::max(begin, range->first), std::min(end, range->second));
+      }
     }
   }
   return groups;
@@ -206,13 +213,12 @@ struct AddParts {
 template <class Scalar, class ExecutionSpace>
 void HMatrix<Scalar, ExecutionSpace>::State::assemble(const ClusterTree& rowTree, const ClusterTree& columnTree,
                                                       const EntryKernel<Scalar>& entries,
-                                                      const HMatrixOptions& options) {
+                                                      const LowRankOptions& options) {
   const Kokkos::Timer timer;
-  rows = rowTree.size();
-  columns = columnTree.size();
-  rowPlace = Impl::deviceList<memory_space>("Komvos::HMatrix::rowPlace", rowTree.order());
-  columnPlace = Impl::deviceList<memory_space>("Komvos::HMatrix::columnPlace", columnTree.order());
-  blocks = blockLeaves(rowTree, columnTree, options.eta);
+  rowRanges = rowsOf(blocks);
+  columnRanges = columnsOf(blocks);
+  rows = rowRanges.length();
+  columns = columnRanges.length();
 
   std::vector<std::size_t> admissible;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
@@ -229,7 +235,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::assemble(const ClusterTree& rowTree
     const std::vector<int> blockRows(rowTree.order().begin() + block.rowBegin, rowTree.order().begin() + block.rowEnd);
     const std::vector<int> blockColumns(columnTree.order().begin() + block.columnBegin,
                                         columnTree.order().begin() + block.columnEnd);
-    factors[admissible[i]] = approximate(entries, blockRows, blockColumns, options.lowRank);
+    factors[admissible[i]] = approximate(entries, blockRows, blockColumns, options);
   });
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     blocks[b].isAdmissible = factors[b].has_value();
@@ -247,7 +253,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::assemble(const ClusterTree& rowTree
     report.blocksOfRank.resize(std::max(report.blocksOfRank.size(), rank + 1));
     ++report.blocksOfRank[rank];
   }
-  report.compression = static_cast<double>(report.bytes) / sizeof(Scalar) / rows / columns;
+  report.compression = static_cast<double>(report.bytes) / sizeof(Scalar) / rowTree.size() / columnTree.size();
   const std::vector<int> rankOffset = layOutFirst(factors);
   fillFirst(factors, rankOffset);
   makeSecond(rowTree, columnTree, entries, factors, rankOffset);
@@ -283,7 +289,7 @@ std::vector<int> HMatrix<Scalar, ExecutionSpace>::State::layOutFirst(const std::
       const int panelRows = std::min(sum - row, Impl::PanelLayout::mostRows);
       firstLayout.beginPanel(ranks + row, panelRows);
       firstLayout.beginStrip(0, panelRows);
-      firstLayout.addRun(block.columnBegin, block.columns());
+      firstLayout.addRun(columnRanges.positionOf(block.columnBegin), block.columns());
     }
     ranks += sum;
     i = end;
@@ -324,7 +330,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::makeSecond(const ClusterTree& rowTr
                                                         const EntryKernel<Scalar>& entries,
                                                         const std::vector<low_rank>& factors,
                                                         const std::vector<int>& rankOffset) {
-  const auto groups = Impl::groupsOfRows(rowTree, Impl::PanelLayout::mostRows);
+  const auto groups = Impl::groupsOfRows(rowTree, rowRanges, Impl::PanelLayout::mostRows);
   std::vector<std::vector<int>> blocksOfGroup(groups.size());
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     auto group = std::partition_point(groups.begin(), groups.end(),
@@ -341,7 +347,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::makeSecond(const ClusterTree& rowTr
   std::vector<Piece> pieces;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const auto [groupBegin, groupEnd] = groups[g];
-    secondLayout.beginPanel(groupBegin, groupEnd - groupBegin);
+    secondLayout.beginPanel(rowRanges.positionOf(groupBegin), groupEnd - groupBegin);
     const std::size_t firstPiece = pieces.size();
     for (const int b : blocksOfGroup[g]) {
       pieces.push_back({b, std::max(blocks[b].rowBegin, groupBegin), std::min(blocks[b].rowEnd, groupEnd), 0});
@@ -357,7 +363,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::makeSecond(const ClusterTree& rowTr
       const auto& factor = factors[piece.block];
       const Block& block = blocks[piece.block];
       if (!factor) {
-        piece.at = secondLayout.addRun(block.columnBegin, block.columns());
+        piece.at = secondLayout.addRun(columnRanges.positionOf(block.columnBegin), block.columns());
       } else if (factor->rank > 0) {
         piece.at = secondLayout.addRun(rankOffset[piece.block], factor->rank);
       }
@@ -426,15 +432,39 @@ void HMatrix<Scalar, ExecutionSpace>::State::prepareTransposed() {
   canTranspose = true;
 }
 
+namespace Impl {
+inline void requireAccuracy(double accuracy) {
+  if (!(accuracy > 0) || accuracy >= 1) {
+    throw BadInput("HMatrix: an accuracy of " + std::to_string(accuracy) + "; it must be between 0 and 1");
+  }
+}
+}  // namespace Impl
+
 template <class Scalar, class ExecutionSpace>
 HMatrix<Scalar, ExecutionSpace>::HMatrix(const ClusterTree& rows, const ClusterTree& columns,
                                          const EntryKernel<Scalar>& kernel, const HMatrixOptions& options)
     : state_(std::make_unique<State>()) {
-  const double accuracy = options.lowRank.accuracy;
-  if (!(accuracy > 0) || accuracy >= 1) {
-    throw BadInput("HMatrix: an accuracy of " + std::to_string(accuracy) + "; it must be between 0 and 1");
-  }
+  Impl::requireAccuracy(options.lowRank.accuracy);
+  state_->blocks = blockLeaves(rows, columns, options.eta);
+  state_->assemble(rows, columns, kernel, options.lowRank);
+  state_->rowPlace = Impl::deviceList<memory_space>("Komvos::HMatrix::rowPlace", rows.order());
+  state_->columnPlace = Impl::deviceList<memory_space>("Komvos::HMatrix::columnPlace", columns.order());
+}
+
+template <class Scalar, class ExecutionSpace>
+HMatrix<Scalar, ExecutionSpace>::HMatrix(const ClusterTree& rows, const ClusterTree& columns, std::vector<Block> blocks,
+                                         const EntryKernel<Scalar>& kernel, const LowRankOptions& options)
+    : state_(std::make_unique<State>()) {
+  Impl::requireAccuracy(options.accuracy);
+  state_->blocks = std::move(blocks);
   state_->assemble(rows, columns, kernel, options);
+  const auto inOrder = [](int length) {
+    std::vector<int> list(length);
+    std::iota(list.begin(), list.end(), 0);
+    return Impl::deviceList<memory_space>("Komvos::HMatrix::place", list);
+  };
+  state_->rowPlace = inOrder(state_->rows);
+  state_->columnPlace = inOrder(state_->columns);
 }
 
 template <class Scalar, class ExecutionSpace>

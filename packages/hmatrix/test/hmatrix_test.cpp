@@ -17,6 +17,9 @@ namespace Komvos {
 namespace {
 
 using Space = Kokkos::DefaultExecutionSpace;
+template <class Scalar>
+using Vectors = Kokkos::View<typename HMatrix<Scalar, Space>::value_type**, Kokkos::LayoutLeft,
+                             typename HMatrix<Scalar, Space>::memory_space>;
 
 /// Columns of values, in the user's order, by a fixed seed.
 template <class Scalar>
@@ -38,8 +41,7 @@ std::vector<std::vector<Scalar>> randomColumns(int length, int count) {
 
 template <class Scalar>
 auto toView(const std::vector<std::vector<Scalar>>& columns) {
-  using H = HMatrix<Scalar, Space>;
-  const typename H::output_view view("x", columns[0].size(), columns.size());
+  const Vectors<Scalar> view("x", columns[0].size(), columns.size());
   const auto host = Kokkos::create_mirror_view(view);
   for (std::size_t j = 0; j < columns.size(); ++j) {
     for (std::size_t i = 0; i < columns[j].size(); ++i) {
@@ -111,7 +113,7 @@ void expectLikeDense(const EntryKernel<Scalar>& kernel, const ClusterTree& rows,
   for (const auto& [panelKernel, unit] : machines) {
     matrix.useKernel(panelKernel);
     matrix.useVectorUnit(unit);
-    const typename HMatrix<Scalar, Space>::output_view out("y", rows.size(), 1), outT("y", columns.size(), 1);
+    const Vectors<Scalar> out("y", rows.size(), 1), outT("y", columns.size(), 1);
     matrix.multiply(Space(), toView(x), out);
     matrix.multiplyTransposed(Space(), toView(xt), outT);
     Space().fence();
@@ -145,7 +147,7 @@ TEST(HMatrix, errorInTheFrobeniusNormIsBelowTheAskedAccuracy) {
       HMatrixOptions options = withAccuracy(accuracy);
       options.lowRank.approximation = method;
       const HMatrix<double, Space> matrix(tree, tree, kernel, options);
-      const HMatrix<double, Space>::output_view y("y", points.size(), points.size());
+      const Vectors<double> y("y", points.size(), points.size());
       matrix.multiply(Space(), toView(unit), y);
       Space().fence();
       const auto host = toHost(y);
@@ -214,7 +216,7 @@ TEST(HMatrix, anyNumberOfVectorsGivesTheProductOfEach) {
   const ClusterTree tree(points, {}, {20});
   const HMatrix<double, Space> matrix(tree, tree, kernel);
   const auto columns = randomColumns<double>(800, 19);
-  using View = HMatrix<double, Space>::output_view;
+  using View = Vectors<double>;
   for (const bool transposed : {false, true}) {
     const auto multiply = [&](const std::vector<std::vector<double>>& x) {
       const View y("y", 800, x.size());
@@ -255,7 +257,7 @@ TEST(HMatrix, alphaAndBetaAreThoseOfBlas) {
   Space().fence();
   EXPECT_LE(errorOf(y, expected), 1e-6);
   // With beta = 0, y is not read.
-  const HMatrix<double, Space>::output_view undefined("y", 300, 2);
+  const Vectors<double> undefined("y", 300, 2);
   Kokkos::deep_copy(undefined, std::nan(""));
   matrix.multiply(Space(), toView(x), undefined);
   Space().fence();
@@ -294,7 +296,7 @@ TEST(HMatrix, refusesViewsAndOptionsThatDoNotFit) {
       points, points, [](double r) { return 1 / r; }, 5.0);
   const ClusterTree tree(points);
   const HMatrix<double, Space> matrix(tree, tree, kernel);
-  using View = HMatrix<double, Space>::output_view;
+  using View = Vectors<double>;
   EXPECT_THROW(matrix.multiply(Space(), View("x", 9, 1), View("y", 10, 1)), PlanMismatch);
   EXPECT_THROW(matrix.multiply(Space(), View("x", 10, 1), View("y", 11, 1)), PlanMismatch);
   EXPECT_THROW(matrix.multiplyTransposed(Space(), View("x", 10, 2), View("y", 10, 1)), PlanMismatch);

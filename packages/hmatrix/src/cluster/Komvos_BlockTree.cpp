@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "Komvos_Error.hpp"
 
@@ -64,6 +65,61 @@ std::vector<Block> blockLeaves(const ClusterTree& rows, const ClusterTree& colum
   LeafSearch search(rows, columns, eta, half);
   search.visit(0, 0);
   return std::move(search).sortedLeaves();
+}
+
+PlaceRanges::PlaceRanges(std::vector<std::pair<int, int>> ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  for (const auto& range : ranges) {
+    if (range.first >= range.second) {
+      continue;
+    }
+    if (!ranges_.empty() && range.first <= ranges_.back().second) {
+      ranges_.back().second = std::max(ranges_.back().second, range.second);
+    } else {
+      ranges_.push_back(range);
+    }
+  }
+  for (const auto& [begin, end] : ranges_) {
+    position_.push_back(length_);
+    length_ += end - begin;
+  }
+}
+
+int PlaceRanges::positionOf(int place) const {
+  const auto next = std::partition_point(ranges_.begin(), ranges_.end(),
+                                         [place](const auto& range) { return range.second <= place; });
+  if (next == ranges_.end() || place < next->first) {
+    throw Error("PlaceRanges: place " + std::to_string(place) + " is in none of " + std::to_string(ranges_.size()) +
+                " ranges");
+  }
+  return position_[next - ranges_.begin()] + (place - next->first);
+}
+
+std::vector<int> PlaceRanges::places() const {
+  std::vector<int> places;
+  places.reserve(length_);
+  for (const auto& [begin, end] : ranges_) {
+    for (int place = begin; place < end; ++place) {
+      places.push_back(place);
+    }
+  }
+  return places;
+}
+
+PlaceRanges rowsOf(const std::vector<Block>& blocks) {
+  std::vector<std::pair<int, int>> ranges;
+  for (const Block& block : blocks) {
+    ranges.emplace_back(block.rowBegin, block.rowEnd);
+  }
+  return PlaceRanges(std::move(ranges));
+}
+
+PlaceRanges columnsOf(const std::vector<Block>& blocks) {
+  std::vector<std::pair<int, int>> ranges;
+  for (const Block& block : blocks) {
+    ranges.emplace_back(block.columnBegin, block.columnEnd);
+  }
+  return PlaceRanges(std::move(ranges));
 }
 
 }  // namespace Komvos

@@ -2,6 +2,7 @@
 /// Which blocks of a hierarchical matrix are of low rank, and which are dense.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "Komvos_ClusterTree.hpp"
@@ -32,5 +33,29 @@ enum class BlockHalf {
 /// \throws BadInput unless 0 < eta < infinity, or if a half is asked for of two trees
 std::vector<Block> blockLeaves(const ClusterTree& rows, const ClusterTree& columns, double eta,
                                BlockHalf half = BlockHalf::Both);
+
+/// Places of a tree's order that are needed, without the others. Their positions count from 0 in ascending order.
+class PlaceRanges {
+ public:
+  /// \param ranges [begin, end) each, in any order; they may overlap
+  explicit PlaceRanges(std::vector<std::pair<int, int>> ranges);
+
+  int length() const { return length_; }
+  /// \param place that is in a range; those after it in the same range follow
+  int positionOf(int place) const;
+  /// Ascending, without overlap, and not next to each other.
+  const std::vector<std::pair<int, int>>& ranges() const { return ranges_; }
+  /// All of them.
+  std::vector<int> places() const;
+
+ private:
+  std::vector<std::pair<int, int>> ranges_;
+  std::vector<int> position_;  ///< of the beginning of each range
+  int length_ = 0;
+};
+
+/// The rows, and the columns, of these blocks.
+PlaceRanges rowsOf(const std::vector<Block>& blocks);
+PlaceRanges columnsOf(const std::vector<Block>& blocks);
 
 }  // namespace Komvos

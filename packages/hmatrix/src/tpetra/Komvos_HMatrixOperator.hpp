@@ -1,0 +1,81 @@
+/// \file Komvos_HMatrixOperator.hpp
+/// A hierarchical matrix on many ranks, as a Tpetra::Operator.
+#pragma once
+
+#include <Teuchos_Comm.hpp>
+#include <Teuchos_RCP.hpp>
+#include <Tpetra_Operator.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "Komvos_ExchangeOptions.hpp"
+#include "Komvos_HMatrix.hpp"
+#include "Komvos_NodeAwareImport.hpp"
+#include "Komvos_TpetraShim.hpp"
+
+namespace Komvos {
+
+/// Of all ranks.
+struct HMatrixOperatorReport : HMatrixReport {
+  std::vector<std::int64_t> bytesOfRank;
+  std::vector<std::int64_t> gatheredOfRank;  ///< values of x that come from other ranks, for one vector
+
+  /// The largest of bytesOfRank, as a multiple of the mean.
+  double imbalance() const {
+    const auto most = static_cast<double>(*std::max_element(bytesOfRank.begin(), bytesOfRank.end()));
+    return most * static_cast<double>(bytesOfRank.size()) / static_cast<double>(bytes);
+  }
+};
+
+/// The hierarchical matrix of an EntryKernel, its blocks dealt out to ranks so that all have about the same bytes.
+///
+/// Unknown i of the user is global index i of the maps. Each rank has those of neighbouring clusters; vectors with
+/// another distribution come and go by a Tpetra::Import. Of x, a rank gets the clusters that its blocks need, of y it
+/// sends what belongs to others, both along node-aware routes. Every block is approximated whole by one rank, so the
+/// matrix is the same, to the last bit, on any number of ranks; products differ by the rounding of their sums.
+///
+/// \code
+/// Komvos::ClusterTree tree(centres);
+/// Komvos::HMatrixOperator<> A(comm, tree, kernel);
+/// A.apply(x, y);                                       // as any Tpetra::Operator, in Belos too
+/// \endcode
+template <class Scalar = DefaultScalar, class LocalOrdinal = DefaultLocalOrdinal,
+          class GlobalOrdinal = DefaultGlobalOrdinal, class Node = DefaultNode>
+class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdinal, Node> {
+ public:
+  using map_type = Tpetra::Map<LocalOrdinal, GlobalOrdinal, Node>;
+  using multivector_type = Tpetra::MultiVector<Scalar, LocalOrdinal, GlobalOrdinal, Node>;
+  using halo_type = NodeAwareImport<LocalOrdinal, GlobalOrdinal, Node>;
+  using matrix_type = HMatrix<Scalar, typename Node::execution_space>;
+
+  /// \param tree of rows and columns, the same on all ranks; not needed afterwards
+  /// \param kernel gives any entry on any rank; not needed afterwards
+  /// \note Collective.
+  /// \throws BadInput on all ranks for options out of range, or if the kernel throws on one
+  HMatrixOperator(const Teuchos::RCP<const Teuchos::Comm<int>>& comm, const ClusterTree& tree,
+                  const EntryKernel<Scalar>& kernel, const HMatrixOptions& options = {},
+                  const ExchangeOptions& exchange = {});
+  ~HMatrixOperator() override;
+
+  Teuchos::RCP<const map_type> getDomainMap() const override;
+  Teuchos::RCP<const map_type> getRangeMap() const override;
+  bool hasTransposeApply() const override { return true; }
+
+  /// Y = alpha op(A) X + beta Y. Y may be X.
+  /// \note Collective. \throws PlanMismatch if a vector does not fit
+  void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
+             Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),
+             Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;
+
+  const HMatrixOperatorReport& report() const;
+  /// The blocks of this rank.
+  const matrix_type& localMatrix() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace Komvos

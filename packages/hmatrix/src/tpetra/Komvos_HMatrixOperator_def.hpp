@@ -1,0 +1,251 @@
+/// \file Komvos_HMatrixOperator_def.hpp
+/// How it works. All ranks make the same list of blocks, in ascending order of their first rows. How many bytes a
+/// low-rank block takes is known only afterwards, so a few blocks of each size are approximated first, a rank some of
+/// them. Then the list is cut into pieces of equal bytes. A rank's rows of the maps begin where the rows of its first
+/// block do; its large blocks reach into rows of the next ranks, to which it sends their part of y.
+#pragma once
+
+#include <Teuchos_DefaultMpiComm.hpp>
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <Tpetra_Import.hpp>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_HMatrixOperator.hpp"
+#include "Komvos_HMatrix_def.hpp"
+#include "Komvos_PrivateComm.hpp"
+
+namespace Komvos {
+namespace Impl {
+
+inline std::int64_t entriesOf(const Block& block) { return static_cast<std::int64_t>(block.rows()) * block.columns(); }
+
+/// Rows and columns between two powers of two: blocks that have about the same rank.
+inline std::size_t sizeClass(const Block& block) {
+  return static_cast<std::size_t>(std::ilogb(static_cast<double>(block.rows()) + block.columns()));
+}
+
+/// About how many values each block takes. \note Collective. \throws BadInput on all ranks
+template <class Scalar>
+std::vector<double> estimatedValues(MPI_Comm comm, int rank, int size, const ClusterTree& tree,
+                                    const std::vector<Block>& blocks, const EntryKernel<Scalar>& kernel,
+                                    const LowRankOptions& options) {
+  constexpr std::size_t classes = 40, samples = 24;
+  std::array<std::vector<std::size_t>, classes> members;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (blocks[b].isAdmissible) {
+      members[sizeClass(blocks[b])].push_back(b);
+    }
+  }
+  std::array<double, 2 * classes> sums{};  // of values, and of rows and columns, of the samples in each class
+  int next = 0;
+  const auto sample = [&](std::size_t c, const Block& block) {
+    if (next++ % size != rank) {
+      return;
+    }
+    const auto begin = tree.order().begin();
+    const auto factors = approximate(kernel, std::vector<int>(begin + block.rowBegin, begin + block.rowEnd),
+                                     std::vector<int>(begin + block.columnBegin, begin + block.columnEnd), options);
+    const double lengths = static_cast<double>(block.rows()) + block.columns();
+    sums[2 * c] += factors ? factors->rank * lengths : static_cast<double>(entriesOf(block));
+    sums[2 * c + 1] += lengths;
+  };
+  const std::string error = size == 1 ? std::string() : errorIn([&] {
+    for (std::size_t c = 0; c < classes; ++c) {
+      const std::size_t count = std::min(samples, members[c].size());
+      for (std::size_t s = 0; s < count; ++s) {
+        sample(c, blocks[members[c][(2 * s + 1) * members[c].size() / (2 * count)]]);
+      }
+    }
+  });
+  throwOnAllIfAny(comm, error);
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_SUM, comm),
+           "MPI_Allreduce");
+  std::vector<double> values;
+  for (const Block& block : blocks) {
+    const std::size_t c = sizeClass(block);
+    const double rankOfClass = sums[2 * c + 1] > 0 ? sums[2 * c] / sums[2 * c + 1] : 1;
+    const auto entries = static_cast<double>(entriesOf(block));
+    values.push_back(block.isAdmissible
+                         ? std::min(entries, rankOfClass * (static_cast<double>(block.rows()) + block.columns()))
+                         : entries);
+  }
+  return values;
+}
+
+/// Where the list of blocks is cut: [ranks + 1].
+inline std::vector<std::size_t> cutsOf(std::vector<double> values, int ranks) {
+  std::partial_sum(values.begin(), values.end(), values.begin());
+  std::vector<std::size_t> cuts{0};
+  for (int rank = 1; rank < ranks; ++rank) {
+    const double bound = values.back() / ranks * rank;
+    const auto cut = std::lower_bound(values.begin(), values.end(), bound);
+    cuts.push_back(std::max(cuts.back(), static_cast<std::size_t>(cut - values.begin())));
+  }
+  cuts.push_back(values.size());
+  return cuts;
+}
+
+}  // namespace Impl
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+struct HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
+  using import_type = Tpetra::Import<LocalOrdinal, GlobalOrdinal, Node>;
+
+  std::shared_ptr<Impl::PrivateComm> ours;
+  HMatrixOperatorReport report;
+  std::unique_ptr<matrix_type> matrix;
+  Teuchos::RCP<const map_type> map, rowMap, columnMap;  ///< rowMap: rows that the blocks of this rank touch
+  std::unique_ptr<halo_type> rowHalo, columnHalo;
+  Teuchos::RCP<multivector_type> rows, columns;  ///< work vectors
+
+  Teuchos::RCP<const map_type> makeMap(const Teuchos::RCP<const Teuchos::Comm<int>>& comm, const ClusterTree& tree,
+                                       const std::vector<int>& places) const {
+    std::vector<GlobalOrdinal> indices;
+    for (const int place : places) {
+      indices.push_back(static_cast<GlobalOrdinal>(tree.order()[place]));
+    }
+    return Teuchos::rcp(
+        new map_type(Teuchos::OrdinalTraits<Tpetra::global_size_t>::invalid(),
+                     Teuchos::ArrayView<const GlobalOrdinal>(
+                         indices.data(), static_cast<typename Teuchos::Array<int>::size_type>(indices.size())),
+                     0, comm));
+  }
+  void makeReport();
+  void reserve(std::size_t vectors) {
+    if (rows.is_null() || rows->getNumVectors() != vectors) {
+      rows = Teuchos::rcp(new multivector_type(rowMap, vectors));
+      columns = Teuchos::rcp(new multivector_type(columnMap, vectors));
+    }
+  }
+};
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::makeReport() {
+  const HMatrixReport& mine = matrix->report();
+  const MPI_Comm comm = ours->get();
+  static_cast<HMatrixReport&>(report) = mine;
+  const auto sum = [&](std::int64_t* values, int count) {
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, values, count, MPI_INT64_T, MPI_SUM, comm), "MPI_Allreduce");
+  };
+  int length = static_cast<int>(mine.blocksOfRank.size());
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &length, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
+  report.blocksOfRank.resize(length);
+  sum(report.blocksOfRank.data(), length);
+  std::array<std::int64_t, 4> counts{mine.numLowRank, mine.numDense, mine.bytes, mine.bytesDense};
+  sum(counts.data(), 4);
+  report.numLowRank = counts[0];
+  report.numDense = counts[1];
+  report.bytes = counts[2];
+  report.bytesDense = counts[3];
+  const auto unknowns = static_cast<double>(map->getGlobalNumElements());
+  report.compression = static_cast<double>(report.bytes) / sizeof(Scalar) / unknowns / unknowns;
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &report.seconds, 1, MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
+  const auto gather = [&](std::int64_t value) {
+    std::vector<std::int64_t> all(ours->size());
+    mpiCheck(MPI_Allgather(&value, 1, MPI_INT64_T, all.data(), 1, MPI_INT64_T, comm), "MPI_Allgather");
+    return all;
+  };
+  report.bytesOfRank = gather(mine.bytes);
+  std::int64_t remote = 0;
+  for (std::size_t i = 0; i < Impl::localLength(*columnMap); ++i) {
+    remote += map->isNodeGlobalElement(columnMap->getGlobalElement(static_cast<LocalOrdinal>(i))) ? 0 : 1;
+  }
+  report.gatheredOfRank = gather(remote);
+}
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::HMatrixOperator(
+    const Teuchos::RCP<const Teuchos::Comm<int>>& comm, const ClusterTree& tree, const EntryKernel<Scalar>& kernel,
+    const HMatrixOptions& options, const ExchangeOptions& exchange)
+    : state_(std::make_unique<State>()) {
+  State& s = *state_;
+  s.ours = Impl::PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(*comm));
+  const int rank = s.ours->rank(), size = s.ours->size();
+  std::vector<Block> blocks;
+  throwOnAllIfAny(s.ours->get(), Impl::errorIn([&] {
+                    Impl::requireAccuracy(options.lowRank.accuracy);
+                    blocks = blockLeaves(tree, tree, options.eta);
+                  }));
+  const auto values = Impl::estimatedValues(s.ours->get(), rank, size, tree, blocks, kernel, options.lowRank);
+  const std::vector<std::size_t> cuts = Impl::cutsOf(values, size);
+  const auto firstRow = [&](int r) {
+    return cuts[r] < blocks.size() && r > 0 ? blocks[cuts[r]].rowBegin : r > 0 ? tree.size() : 0;
+  };
+  const int begin = firstRow(rank), end = rank + 1 < size ? firstRow(rank + 1) : tree.size();
+  std::vector<Block> mine(blocks.begin() + static_cast<std::ptrdiff_t>(cuts[rank]),
+                          blocks.begin() + static_cast<std::ptrdiff_t>(cuts[rank + 1]));
+  blocks = {};
+  throwOnAllIfAny(s.ours->get(), Impl::errorIn([&] {
+                    s.matrix = std::make_unique<matrix_type>(tree, tree, std::move(mine), kernel, options.lowRank);
+                  }));
+  s.map = s.makeMap(comm, tree, PlaceRanges({{begin, end}}).places());
+  s.rowMap = s.makeMap(comm, tree, rowsOf(s.matrix->blocks()).places());
+  s.columnMap = s.makeMap(comm, tree, columnsOf(s.matrix->blocks()).places());
+  s.rowHalo = std::make_unique<halo_type>(typename State::import_type(s.map, s.rowMap), exchange);
+  s.columnHalo = std::make_unique<halo_type>(typename State::import_type(s.map, s.columnMap), exchange);
+  s.makeReport();
+}
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::~HMatrixOperator() = default;
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+auto HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::getDomainMap() const -> Teuchos::RCP<const map_type> {
+  return state_->map;
+}
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+auto HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::getRangeMap() const -> Teuchos::RCP<const map_type> {
+  return state_->map;
+}
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+const HMatrixOperatorReport& HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::report() const {
+  return state_->report;
+}
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+auto HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::localMatrix() const -> const matrix_type& {
+  return *state_->matrix;
+}
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const multivector_type& X, multivector_type& Y,
+                                                                       Teuchos::ETransp mode, Scalar alpha,
+                                                                       Scalar beta) const {
+  using Traits = Teuchos::ScalarTraits<Scalar>;
+  static_assert(!Traits::isComplex, "HMatrixOperator: CONJ_TRANS of complex values is still to be written");
+  using Input = typename matrix_type::input_view;
+  using Output = typename matrix_type::output_view;
+  State& s = *state_;
+  s.reserve(X.getNumVectors());
+  const bool transposed = mode != Teuchos::NO_TRANS;
+  const halo_type &in = transposed ? *s.rowHalo : *s.columnHalo, &out = transposed ? *s.columnHalo : *s.rowHalo;
+  multivector_type &x = transposed ? *s.rows : *s.columns, &y = transposed ? *s.columns : *s.rows;
+  in.doImport(X, x, Tpetra::INSERT);
+  const auto& space = Impl::defaultSpace<typename Node::execution_space>();
+  {
+    const auto xView = x.getLocalViewDevice(Tpetra::Access::ReadOnly);
+    const auto yView = y.getLocalViewDevice(Tpetra::Access::OverwriteAll);
+    const auto layout = [](const auto& view) {
+      return Kokkos::LayoutStride(view.extent(0), 1, view.extent(1), view.stride(1));
+    };
+    const Input from(xView.data(), layout(xView));
+    const Output to(yView.data(), layout(yView));
+    transposed ? s.matrix->multiplyTransposed(space, from, to) : s.matrix->multiply(space, from, to);
+    Impl::fence(space, "Komvos::HMatrixOperator::apply: multiplied before y is sent");
+  }
+  if (alpha == Traits::one() && beta == Traits::zero()) {
+    Y.putScalar(Traits::zero());
+    out.doExport(y, Y, Tpetra::ADD_ASSIGN);
+    return;
+  }
+  multivector_type product(s.map, X.getNumVectors());  // of zeros
+  out.doExport(y, product, Tpetra::ADD_ASSIGN);
+  Y.update(alpha, product, beta);
+}
+
+}  // namespace Komvos

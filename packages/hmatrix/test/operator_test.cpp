@@ -1,0 +1,212 @@
+/// \file operator_test.cpp
+/// Hierarchical matrices on many ranks.
+#include <gtest/gtest.h>
+
+#include <Tpetra_Core.hpp>
+#include <Tpetra_Import.hpp>
+#include <cmath>
+#include <vector>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_HMatrixOperator.hpp"
+#include "point_sets.hpp"
+
+namespace Komvos {
+namespace {
+
+using Operator = HMatrixOperator<double>;
+using MV = Operator::multivector_type;
+using Map = Operator::map_type;
+using GO = Map::global_ordinal_type;
+
+double valueAt(GO i, std::size_t column) { return std::sin(1.0 + static_cast<double>(i) * (1.0 + 0.1 * column)); }
+
+/// In the user's order, with the user's distribution: blocks of neighbouring numbers.
+Teuchos::RCP<const Map> userMap(int n) {
+  return Teuchos::rcp(new Map(static_cast<Tpetra::global_size_t>(n), 0, Tpetra::getDefaultComm()));
+}
+
+MV vectors(const Teuchos::RCP<const Map>& map, std::size_t count) {
+  MV v(map, count);
+  for (std::size_t j = 0; j < count; ++j) {
+    for (std::size_t i = 0; i < Impl::localLength(*map); ++i) {
+      v.replaceLocalValue(static_cast<int>(i), j, valueAt(map->getGlobalElement(static_cast<int>(i)), j));
+    }
+  }
+  return v;
+}
+
+/// Of the product, on all ranks, against the sums over all entries. Relative, in the largest entry.
+template <class Kernel>
+double errorOf(const MV& y, const Kernel& kernel, int n, bool transposed) {
+  double worst[2] = {0, 0}, all[2];
+  const auto host = y.getLocalViewHost(Tpetra::Access::ReadOnly);
+  for (std::size_t i = 0; i < host.extent(0); ++i) {
+    const int row = static_cast<int>(y.getMap()->getGlobalElement(static_cast<int>(i)));
+    for (std::size_t j = 0; j < host.extent(1); ++j) {
+      double sum = 0;
+      for (int k = 0; k < n; ++k) {
+        sum += (transposed ? kernel.entry(k, row) : kernel.entry(row, k)) * valueAt(k, j);
+      }
+      worst[0] = std::max(worst[0], std::abs(sum - host(i, j)));
+      worst[1] = std::max(worst[1], std::abs(sum));
+    }
+  }
+  MPI_Allreduce(worst, all, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return all[0] / all[1];
+}
+
+class Problem {
+ public:
+  explicit Problem(int n) : points_(test::spiralOnSphere(n)), tree_(points_, {}, {20}) {}
+  const ClusterTree& tree() const { return tree_; }
+  /// Not symmetric.
+  double operator()(int i, int j) const {
+    const Point3 d = points_[i] - points_[j];
+    return i == j ? 10.0 : (1 + 0.5 * points_[j].z) / norm(d);
+  }
+
+ private:
+  std::vector<Point3> points_;
+  ClusterTree tree_;
+};
+
+HMatrixOptions accurate(double accuracy) {
+  HMatrixOptions options;
+  options.lowRank.accuracy = accuracy;
+  return options;
+}
+
+TEST(HMatrixOperator, givesTheProductOfTheDenseMatrixOnAnyNumberOfRanks) {
+  const int n = 1200;
+  const Problem problem(n);
+  const FunctionKernel<double, Problem> kernel(problem);
+  for (const double accuracy : {1e-3, 1e-8}) {
+    const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(accuracy));
+    EXPECT_EQ(A.getDomainMap()->getGlobalNumElements(), static_cast<Tpetra::global_size_t>(n));
+    EXPECT_TRUE(A.getDomainMap()->isOneToOne());
+    EXPECT_TRUE(A.hasTransposeApply());
+    for (const std::size_t count : {1, 3}) {
+      const MV x = vectors(A.getDomainMap(), count);
+      MV y(A.getRangeMap(), count);
+      A.apply(x, y);
+      EXPECT_LE(errorOf(y, kernel, n, false), 10 * accuracy);
+      A.apply(x, y, Teuchos::TRANS);
+      EXPECT_LE(errorOf(y, kernel, n, true), 10 * accuracy);
+    }
+  }
+}
+
+TEST(HMatrixOperator, vectorsOfAnyDistributionComeByAnImport) {
+  const int n = 700;
+  const Problem problem(n);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-6));
+  const auto user = userMap(n);
+  const Tpetra::Import<> toOperator(user, A.getDomainMap());
+  MV x(A.getDomainMap(), 1), y(A.getRangeMap(), 1), yUser(user, 1);
+  x.doImport(vectors(user, 1), toOperator, Tpetra::INSERT);
+  A.apply(x, y);
+  yUser.doExport(y, toOperator, Tpetra::INSERT);
+  EXPECT_LE(errorOf(yUser, kernel, n, false), 1e-5);
+}
+
+TEST(HMatrixOperator, alphaBetaAndOneVectorForBoth) {
+  const int n = 500;
+  const Problem problem(n);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-9));
+  MV x = vectors(A.getDomainMap(), 2), expected(A.getRangeMap(), 2);
+  A.apply(x, expected);
+  expected.update(0.25, x, -3.0);
+  MV y(A.getRangeMap(), 2);
+  Tpetra::deep_copy(y, x);
+  A.apply(x, y, Teuchos::NO_TRANS, -3, 0.25);
+  y.update(-1, expected, 1);
+  for (const double norm : [&] {
+         std::vector<double> norms(2);
+         y.normInf(Teuchos::arrayViewFromVector(norms));
+         return norms;
+       }()) {
+    EXPECT_LE(norm, 1e-9);
+  }
+  A.apply(x, expected);
+  A.apply(x, x);
+  x.update(-1, expected, 1);
+  std::vector<double> norms(2);
+  x.normInf(Teuchos::arrayViewFromVector(norms));
+  EXPECT_EQ(norms[0], 0);
+  EXPECT_EQ(norms[1], 0);
+}
+
+TEST(HMatrixOperator, blocksAreThoseOfOneRankAndBytesAreEven) {
+  const int n = 4000;
+  const Problem problem(n);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-4));
+  const HMatrix<double> whole(problem.tree(), problem.tree(), kernel, accurate(1e-4));
+  const HMatrixOperatorReport& report = A.report();
+  EXPECT_EQ(report.numLowRank, whole.report().numLowRank);
+  EXPECT_EQ(report.numDense, whole.report().numDense);
+  EXPECT_EQ(report.bytes, whole.report().bytes);
+  EXPECT_EQ(report.blocksOfRank, whole.report().blocksOfRank);
+  EXPECT_DOUBLE_EQ(report.compression, whole.report().compression);
+  EXPECT_LE(report.imbalance(), 1.05);
+  const auto& map = *A.getDomainMap();
+  for (std::size_t r = 0; r < report.gatheredOfRank.size(); ++r) {
+    EXPECT_LE(report.gatheredOfRank[r], n);
+  }
+  if (map.getComm()->getSize() == 1) {
+    EXPECT_EQ(report.gatheredOfRank[0], 0);
+  }
+}
+
+TEST(HMatrixOperator, givesTheSameBitsEachTime) {
+  const Problem problem(900);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const auto product = [&] {
+    const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel);
+    MV y(A.getRangeMap(), 1);
+    for (int i = 0; i < 20; ++i) {
+      A.apply(vectors(A.getDomainMap(), 1), y);
+    }
+    return y;
+  };
+  MV first = product();
+  first.update(-1, product(), 1);
+  std::vector<double> norms(1);
+  first.normInf(Teuchos::arrayViewFromVector(norms));
+  EXPECT_EQ(norms[0], 0);
+}
+
+TEST(HMatrixOperator, worksWithFewerUnknownsThanRanks) {
+  for (const int n : {1, 2, 5}) {
+    const Problem problem(n);
+    const FunctionKernel<double, Problem> kernel(problem);
+    const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel);
+    MV y(A.getRangeMap(), 1);
+    A.apply(vectors(A.getDomainMap(), 1), y);
+    EXPECT_LE(errorOf(y, kernel, n, false), 1e-14);
+  }
+}
+
+TEST(HMatrixOperator, anErrorOnOneRankIsThrownOnAll) {
+  const Problem problem(600);
+  const int rank = Tpetra::getDefaultComm()->getRank(), size = Tpetra::getDefaultComm()->getSize();
+  const auto entry = [&](int i, int j) -> double {
+    if (rank == size - 1) {
+      throw BadInput("the kernel of the last rank");
+    }
+    return problem(i, j);
+  };
+  const FunctionKernel<double, decltype(entry)> kernel(entry);
+  EXPECT_THROW(Operator(Tpetra::getDefaultComm(), problem.tree(), kernel), BadInput);
+  const FunctionKernel<double, Problem> good(problem);
+  EXPECT_THROW(Operator(Tpetra::getDefaultComm(), problem.tree(), good, accurate(2)), BadInput);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), good);
+  MV x(A.getDomainMap(), 1), wrong(userMap(601), 1);
+  EXPECT_THROW(A.apply(wrong, x), PlanMismatch);
+}
+
+}  // namespace
+}  // namespace Komvos
