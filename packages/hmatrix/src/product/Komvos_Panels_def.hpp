@@ -55,6 +55,8 @@ KOKKOS_INLINE_FUNCTION void addStrip(const PanelData<Value>& data, const PanelSt
 /// A thread has the panels of a share.
 template <int N, class Value, class ExecutionSpace>
 struct ThreadProduct {
+  static constexpr bool onHost = runsOnHost<ExecutionSpace>();
+
   PanelData<Value> data;
   StripKernel<Value> stripKernel;  ///< or nullptr
   const int* share;
@@ -72,7 +74,7 @@ struct ThreadProduct {
       }
       for (int s = panel.firstStrip; s < panel.lastStrip; ++s) {
         const PanelStrip& strip = data.strips[s];
-        if constexpr (runsOnHost<ExecutionSpace>()) {
+        if constexpr (onHost) {
           if (stripKernel != nullptr) {
             stripKernel(data.values + strip.firstValue, strip.rows, data.runs + strip.firstRun,
                         strip.lastRun - strip.firstRun, input, sums + strip.row * N);
