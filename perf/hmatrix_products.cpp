@@ -1,0 +1,264 @@
+// What does a product of a hierarchical matrix cost: of the bandwidth at which memory can be read, and beside hmat-oss
+// on the same points, with the same kernel and accuracy? Products, reads and hmat-oss' products take turns. One
+// process.
+#include <CLI/CLI.hpp>
+#include <Kokkos_Core.hpp>
+#include <Tpetra_Core.hpp>
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "Komvos_HMatrix.hpp"
+#include "Komvos_Statistics.hpp"
+#include "Komvos_SystemInfo.hpp"
+#include "commit.hpp"
+#ifdef KOMVOS_HAVE_HMAT_OSS
+#include <hmat/hmat.h>
+#endif
+
+namespace {
+
+using Komvos::Point3;
+using Space = Kokkos::DefaultHostExecutionSpace;
+using Matrix = Komvos::HMatrix<double, Space>;
+using Vectors = Kokkos::View<double**, Kokkos::LayoutLeft, Kokkos::HostSpace>;
+
+/// Points on a spiral: around a sphere of radius 1, or a cylinder of radius 1 with as much room for each point in both
+/// directions.
+std::vector<Point3> pointsOf(const std::string& geometry, int n) {
+  std::vector<Point3> points;
+  const double pi = 3.14159265358979323846, step = 1.75 * pi / std::sqrt(static_cast<double>(n));
+  const auto around = static_cast<int>(2 * pi / step);
+  for (int i = 0; i < n; ++i) {
+    if (geometry == "sphere") {
+      const double z = 1 - (2 * i + 1.0) / n, r = std::sqrt(1 - z * z), angle = 2.399963229728653 * i;
+      points.push_back({r * std::cos(angle), r * std::sin(angle), z});
+    } else {
+      const double angle = 2 * pi * i / around;
+      points.push_back({std::cos(angle), std::sin(angle), step * i / around});
+    }
+  }
+  return points;
+}
+
+struct OneOverDistance {
+  const std::vector<Point3>& points;
+  double operator()(int i, int j) const { return 1 / (norm(points[i] - points[j]) + 1e-10); }
+};
+
+/// || y - A x || / || y || in some rows, without hierarchical matrices. The diagonal is left out: it is so large that
+/// nothing else would be seen.
+double errorIn(const OneOverDistance& entry, const Vectors& x, const Vectors& y) {
+  const int n = static_cast<int>(x.extent(0)), rows = std::min(n, 200);
+  double difference = 0, all = 0;
+  for (int k = 0; k < rows; ++k) {
+    const int i = static_cast<int>(static_cast<std::int64_t>(k) * n / rows);
+    double sum = 0;
+    for (int j = 0; j < n; ++j) {
+      sum += i == j ? 0 : entry(i, j) * x(j, 0);
+    }
+    const double mine = y(i, 0) - entry(i, i) * x(i, 0);
+    difference += (mine - sum) * (mine - sum);
+    all += sum * sum;
+  }
+  return std::sqrt(difference / all);
+}
+
+/// Reads as many bytes as a product, and does next to nothing with them.
+class StreamRead {
+ public:
+  explicit StreamRead(std::int64_t bytes) : values_("Komvos::StreamRead", static_cast<std::size_t>(bytes) / 8) {}
+  void run() {
+    constexpr std::int64_t piece = 4096;
+    const double* values = values_.data();
+    const auto length = static_cast<std::int64_t>(values_.extent(0));
+    double sum = 0;
+    Kokkos::parallel_reduce(
+        "Komvos::StreamRead", Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>(0, length / piece),
+        [=](std::int64_t p, double& to) {
+          double sums[16] = {};
+          for (std::int64_t i = p * piece; i < (p + 1) * piece; i += 16) {
+            for (int k = 0; k < 16; ++k) {
+              sums[k] += values[i + k];
+            }
+          }
+          for (const double s : sums) {
+            to += s;
+          }
+        },
+        sum);
+    if (sum != 0) {
+      throw std::logic_error("a sum of zeros is not zero");
+    }
+  }
+
+ private:
+  Kokkos::View<double*, Kokkos::HostSpace> values_;
+};
+
+#ifdef KOMVOS_HAVE_HMAT_OSS
+class HmatOss {
+ public:
+  HmatOss(std::vector<Point3>& points, const OneOverDistance& entry, double accuracy, int leaf, double eta,
+          const std::string& compression) {
+    hmat_init_default_interface(&hmat_, HMAT_DOUBLE_PRECISION);
+    hmat_settings_t settings;
+    hmat_get_parameters(&settings);
+    settings.maxLeafSize = leaf;
+    hmat_set_parameters(&settings);
+    hmat_.init();
+    Kokkos::Timer timer;
+    auto* clustering = hmat_create_clustering_median();
+    tree_ = hmat_create_cluster_tree(&points[0].x, 3, static_cast<int>(points.size()), clustering);
+    hmat_delete_clustering(clustering);
+    auto* admissibility = hmat_create_admissibility_standard(eta);
+    matrix_ = hmat_.create_empty_hmatrix_admissibility(tree_, tree_, 0, admissibility);
+    hmat_delete_admissibility(admissibility);
+    hmat_assemble_context_t context;
+    hmat_assemble_context_init(&context);
+    context.user_context = const_cast<OneOverDistance*>(&entry);
+    context.compression = compression == "aca" ? hmat_create_compression_aca_partial(accuracy)
+                                               : hmat_create_compression_aca_plus(accuracy);
+    context.simple_compute = [](void* user, int i, int j, void* result) {
+      *static_cast<double*>(result) = (*static_cast<OneOverDistance*>(user))(i, j);
+    };
+    hmat_.assemble_generic(matrix_, &context);
+    hmat_delete_compression(context.compression);
+    seconds_ = timer.seconds();
+    hmat_.get_info(matrix_, &info_);
+  }
+  ~HmatOss() {
+    hmat_.destroy(matrix_);
+    hmat_delete_cluster_tree(tree_);
+    hmat_.finalize();
+  }
+  HmatOss(const HmatOss&) = delete;
+  HmatOss& operator=(const HmatOss&) = delete;
+
+  void multiply(const Vectors& x, const Vectors& y) {
+    double one = 1, zero = 0;
+    hmat_.gemv('N', &one, matrix_, x.data(), &zero, y.data(), static_cast<int>(x.extent(1)));
+  }
+  nlohmann::json report() const {
+    return {{"seconds_set_up", seconds_},
+            {"low_rank_blocks", info_.rk_count},
+            {"dense_blocks", info_.full_count},
+            {"bytes", 8 * info_.compressed_size}};
+  }
+
+ private:
+  hmat_interface_t hmat_{};
+  hmat_cluster_tree_t* tree_ = nullptr;
+  hmat_matrix_t* matrix_ = nullptr;
+  hmat_info_t info_{};
+  double seconds_ = 0;
+};
+#endif
+
+struct Options {
+  std::string geometry = "cylinder", compression = "aca+";
+  int n = 10000, leaf = 32, samples = 30, vectors = 1;
+  double accuracy = 1e-4, eta = 2;
+  bool withHmatOss = true;
+};
+
+nlohmann::json measure(const Options& o) {
+  auto points = pointsOf(o.geometry, o.n);
+  const OneOverDistance entry{points};
+  const Komvos::FunctionKernel<double, OneOverDistance> kernel(entry, true);
+  Kokkos::Timer timer;
+  const Komvos::ClusterTree tree(points, {}, {o.leaf});
+  Komvos::HMatrixOptions options;
+  options.eta = o.eta;
+  options.lowRank.accuracy = o.accuracy;
+  options.lowRank.approximation = o.compression == "aca" ? Komvos::Approximation::Aca : Komvos::Approximation::AcaPlus;
+  const Matrix matrix(tree, tree, kernel, options);
+  const double seconds = timer.seconds();
+  const auto& report = matrix.report();
+
+  const Vectors x("x", o.n, o.vectors), y("y", o.n, o.vectors);
+  std::mt19937 generator(1);
+  std::generate(x.data(), x.data() + x.span(),
+                [&] { return std::uniform_real_distribution<double>(-1, 1)(generator); });
+  StreamRead read(matrix.bytesRead());
+  std::map<std::string, std::function<void()>> works{{"komvos",
+                                                      [&] {
+                                                        matrix.multiply(Space(), x, y);
+                                                        Space().fence();
+                                                      }},
+                                                     {"read", [&] { read.run(); }}};
+  nlohmann::json result{{"geometry", o.geometry},
+                        {"n", o.n},
+                        {"accuracy", o.accuracy},
+                        {"eta", o.eta},
+                        {"leaf", o.leaf},
+                        {"compression", o.compression},
+                        {"vectors", o.vectors},
+                        {"samples", o.samples},
+                        {"threads", Space().concurrency()},
+                        {"bytes_read", matrix.bytesRead()},
+                        {"komvos",
+                         {{"seconds_set_up", seconds},
+                          {"low_rank_blocks", report.numLowRank},
+                          {"dense_blocks", report.numDense},
+                          {"largest_rank", report.largestRank()},
+                          {"bytes", report.bytes}}}};
+  works["komvos"]();
+  result["komvos"]["error"] = errorIn(entry, x, y);
+#ifdef KOMVOS_HAVE_HMAT_OSS
+  std::unique_ptr<HmatOss> other;
+  if (o.withHmatOss) {
+    other = std::make_unique<HmatOss>(points, entry, o.accuracy, o.leaf, o.eta, o.compression);
+    result["hmat_oss"] = other->report();
+    works["hmat_oss"] = [&] { other->multiply(x, y); };
+    works["hmat_oss"]();
+    result["hmat_oss"]["error"] = errorIn(entry, x, y);
+  }
+#endif
+  std::map<std::string, std::vector<double>> times;
+  for (int sample = 0; sample < o.samples; ++sample) {
+    for (const auto& [name, work] : works) {
+      timer.reset();
+      work();
+      times[name].push_back(timer.seconds());
+    }
+  }
+  for (const auto& [name, list] : times) {
+    result[name]["seconds"] = Komvos::Impl::median(list);
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      ratios.push_back(times["komvos"][i] / list[i]);
+    }
+    result["komvos_of_" + name] = Komvos::Impl::median(ratios);
+  }
+  result.erase("komvos_of_komvos");
+  return result;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Tpetra::ScopeGuard scope(&argc, &argv);
+  CLI::App app("Products of hierarchical matrices beside reads of as many bytes, and beside hmat-oss");
+  Options o;
+  app.add_option("--geometry", o.geometry)->check(CLI::IsMember({"sphere", "cylinder"}))->capture_default_str();
+  app.add_option("--n", o.n, "points")->check(CLI::Range(1, 10000000))->capture_default_str();
+  app.add_option("--accuracy", o.accuracy)->check(CLI::Range(1e-14, 0.5))->capture_default_str();
+  app.add_option("--eta", o.eta)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--leaf", o.leaf, "leaf size")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--compression", o.compression)->check(CLI::IsMember({"aca", "aca+"}))->capture_default_str();
+  app.add_option("--vectors", o.vectors)->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--samples", o.samples)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_flag("!--without-hmat-oss", o.withHmatOss);
+  CLI11_PARSE(app, argc, argv);
+  nlohmann::json result{
+      {"benchmark", "hmatrix_products"}, {"commit", KOMVOS_COMMIT}, {"processor", Komvos::Impl::processorName()}};
+  result["result"] = measure(o);
+  std::cout << result.dump(2) << '\n';
+}
