@@ -2,6 +2,7 @@
 /// Hierarchical matrices on many ranks.
 #include <gtest/gtest.h>
 
+#include <Teuchos_DefaultMpiComm.hpp>
 #include <Tpetra_Core.hpp>
 #include <Tpetra_Import.hpp>
 #include <cmath>
@@ -206,6 +207,27 @@ TEST(HMatrixOperator, anErrorOnOneRankIsThrownOnAll) {
   const Operator A(Tpetra::getDefaultComm(), problem.tree(), good);
   MV x(A.getDomainMap(), 1), wrong(userMap(601), 1);
   EXPECT_THROW(A.apply(wrong, x), PlanMismatch);
+}
+
+TEST(HMatrixOperator, nobodyWaitsForARankThatThrows) {
+  const int n = 600, rank = Tpetra::getDefaultComm()->getRank();
+  const Problem problem(n);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-6));
+  const auto self = Teuchos::rcp(new Teuchos::MpiComm<int>(MPI_COMM_SELF));
+  const MV wrong(Teuchos::rcp(new Map(n + 1, 0, self)), 1), x = vectors(A.getDomainMap(), 1);
+  for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+    MV y(A.getRangeMap(), 1);
+    bool threw = false;
+    try {
+      A.apply(rank == 0 ? wrong : x, y, mode);
+    } catch (const PlanMismatch&) {
+      threw = true;
+    }
+    EXPECT_TRUE(threw || rank != 0);
+    A.apply(x, y, mode);
+    EXPECT_LE(errorOf(y, kernel, n, mode == Teuchos::TRANS), 1e-5);
+  }
 }
 
 }  // namespace

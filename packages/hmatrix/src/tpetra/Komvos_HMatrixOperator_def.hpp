@@ -221,13 +221,15 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
   using Input = typename matrix_type::input_view;
   using Output = typename matrix_type::output_view;
   State& s = *state_;
-  s.reserve(X.getNumVectors());
   const bool transposed = mode != Teuchos::NO_TRANS;
   const halo_type &in = transposed ? *s.rowHalo : *s.columnHalo, &out = transposed ? *s.columnHalo : *s.rowHalo;
-  multivector_type &x = transposed ? *s.rows : *s.columns, &y = transposed ? *s.columns : *s.rows;
-  in.doImport(X, x, Tpetra::INSERT);
-  const auto& space = Impl::defaultSpace<typename Node::execution_space>();
-  {
+  // Whatever is thrown here, nobody waits for what this rank would have sent.
+  bool imported = false;
+  try {
+    s.reserve(X.getNumVectors());
+    multivector_type &x = transposed ? *s.rows : *s.columns, &y = transposed ? *s.columns : *s.rows;
+    imported = true;
+    in.doImport(X, x, Tpetra::INSERT);
     const auto xView = x.getLocalViewDevice(Tpetra::Access::ReadOnly);
     const auto yView = y.getLocalViewDevice(Tpetra::Access::OverwriteAll);
     const auto layout = [](const auto& view) {
@@ -235,9 +237,17 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
     };
     const Input from(xView.data(), layout(xView));
     const Output to(yView.data(), layout(yView));
+    const auto& space = Impl::defaultSpace<typename Node::execution_space>();
     transposed ? s.matrix->multiplyTransposed(space, from, to) : s.matrix->multiply(space, from, to);
     Impl::fence(space, "Komvos::HMatrixOperator::apply: multiplied before y is sent");
+  } catch (...) {
+    if (!imported) {
+      in.template abandonForward<Scalar>();
+    }
+    out.template abandonReverse<Scalar>();
+    throw;
   }
+  const multivector_type& y = transposed ? *s.columns : *s.rows;
   if (alpha == Traits::one() && beta == Traits::zero()) {
     Y.putScalar(Traits::zero());
     out.doExport(y, Y, Tpetra::ADD_ASSIGN);
