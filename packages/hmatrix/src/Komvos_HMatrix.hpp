@@ -65,7 +65,7 @@ class HMatrix {
   using output_view = Kokkos::View<value_type**, Kokkos::LayoutStride, memory_space>;
 
   /// \param rows, columns of unknowns; the same object for both, where they are the same
-  /// \throws BadInput for options out of range; whatever the kernel throws
+  /// \throws BadInput for options out of range, or if an entry is not finite; whatever the kernel throws
   HMatrix(const ClusterTree& rows, const ClusterTree& columns, const EntryKernel<Scalar>& kernel,
           const HMatrixOptions& options = {});
   /// Some blocks of it. Vectors then hold the rows of these, and their columns, in the trees' order: see rowsOf() and

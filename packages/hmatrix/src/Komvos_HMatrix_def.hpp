@@ -13,12 +13,11 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <iterator>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "Komvos_Error.hpp"
@@ -386,6 +385,8 @@ void HMatrix<Scalar, ExecutionSpace>::State::makeSecond(const ClusterTree& rowTr
     std::vector<Scalar> dense(static_cast<std::size_t>(numRows) * block.columns());
     entries.block(rowTree.order().data() + piece.begin, numRows, columnTree.order().data() + block.columnBegin,
                   block.columns(), dense.data());
+    Impl::requireFinite(dense, rowTree.order().data() + piece.begin, numRows,
+                        columnTree.order().data() + block.columnBegin);
     std::copy(dense.begin(), dense.end(), host.data() + piece.at);
   });
   Impl::copyValues(values, host, secondLayout.numValues);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <complex>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -302,6 +303,19 @@ TEST(HMatrix, refusesViewsAndOptionsThatDoNotFit) {
   EXPECT_THROW(matrix.multiplyTransposed(Space(), View("x", 10, 2), View("y", 10, 1)), PlanMismatch);
   for (const double accuracy : {0.0, -1.0, 1.0, std::nan("")}) {
     EXPECT_THROW((HMatrix<double, Space>(tree, tree, kernel, withAccuracy(accuracy))), BadInput);
+  }
+}
+
+TEST(HMatrix, anEntryOfADenseBlockThatIsNotFiniteIsNamed) {
+  const auto points = test::spiralOnSphere(200);
+  const auto entry = [](int i, int j) { return i == 30 && j == 30 ? std::nan("") : 1.0 / (1 + i + j); };
+  const FunctionKernel<double, decltype(entry)> kernel(entry);
+  const ClusterTree tree(points);
+  try {
+    const HMatrix<double, Space> matrix(tree, tree, kernel);
+    FAIL();
+  } catch (const BadInput& error) {
+    EXPECT_NE(std::string(error.what()).find("(30, 30)"), std::string::npos) << error.what();
   }
 }
 

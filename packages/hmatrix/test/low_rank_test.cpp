@@ -180,9 +180,14 @@ TEST(LowRank, smallestBlocksWork) {
 }
 
 TEST(LowRank, anEntryThatIsNotFiniteIsAnError) {
-  const auto bad = [](int i, int j) { return i == 3 && j == 4 ? std::nan("") : 1.0 / (20 + i + j); };
-  const FunctionKernel<double, decltype(bad)> kernel(bad);
-  EXPECT_THROW(approximate(kernel, upTo(20), upTo(20), {1e-6, Approximation::Svd}), Error);
+  for (const double wrong : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    // A whole column, so that each method looks at one of them.
+    const auto bad = [=](int i, int j) { return j == 4 ? wrong : 1.0 / (20 + i + j); };
+    const FunctionKernel<double, decltype(bad)> kernel(bad);
+    for (const Approximation method : methods) {
+      EXPECT_THROW(approximate(kernel, upTo(20), upTo(20), {1e-6, method}), BadInput);
+    }
+  }
 }
 
 }  // namespace

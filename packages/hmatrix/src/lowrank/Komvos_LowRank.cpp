@@ -96,6 +96,7 @@ class CrossSearch {
     heldRow_ = row;
     residualRow_.resize(columns_.size());
     kernel_.block(&rows_[row], 1, columns_.data(), result_.columns, residualRow_.data());
+    Impl::requireFinite(residualRow_, &rows_[row], 1, columns_.data());
     for (int l = 0; l < result_.rank; ++l) {
       const Scalar factor = columnAt(l)[row];
       const Scalar* v = rowAt(l);
@@ -112,6 +113,7 @@ class CrossSearch {
     heldColumn_ = column;
     residualColumn_.resize(rows_.size());
     kernel_.block(rows_.data(), result_.rows, &columns_[column], 1, residualColumn_.data());
+    Impl::requireFinite(residualColumn_, rows_.data(), result_.rows, &columns_[column]);
     for (int l = 0; l < result_.rank; ++l) {
       const Scalar factor = rowAt(l)[column];
       const Scalar* u = columnAt(l);
@@ -274,6 +276,7 @@ LowRank<Scalar> wholeBlock(const EntryKernel<Scalar>& kernel, const std::vector<
   LowRank<Scalar> block{static_cast<int>(rows.size()), static_cast<int>(n), static_cast<int>(n), {}, {}};
   block.u.resize(rows.size() * n);
   kernel.block(rows.data(), block.rows, columns.data(), block.columns, block.u.data());
+  Impl::requireFinite(block.u, rows.data(), block.rows, columns.data());
   block.v.resize(n * n);
   for (std::size_t i = 0; i < n; ++i) {
     block.v[i * n + i] = 1;

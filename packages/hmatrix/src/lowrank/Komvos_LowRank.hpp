@@ -2,11 +2,15 @@
 /// Blocks of low rank: adaptive cross approximation, and recompression.
 #pragma once
 
+#include <cmath>
+#include <complex>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "Komvos_EntryKernel.hpp"
+#include "Komvos_Error.hpp"
 
 namespace Komvos {
 
@@ -36,6 +40,7 @@ struct LowRankOptions {
 /// is not safe: a row of zeros, or rows that see only some of the columns (corners, parallel surfaces under the
 /// double-layer kernel), end it too early. So the residual of a few other rows and columns, spread over the block, is
 /// looked at before it stops, and where it is too large they are the next pivots. ACA+ is that of Grasedyck.
+/// \throws BadInput if an entry that was looked at is not finite
 /// \return nothing where the factors would take as much memory as the block itself
 template <class Scalar>
 std::optional<LowRank<Scalar>> approximate(const EntryKernel<Scalar>& kernel, const std::vector<int>& rows,
@@ -45,5 +50,19 @@ std::optional<LowRank<Scalar>> approximate(const EntryKernel<Scalar>& kernel, co
 /// of both factors, and singular values of the product of the triangles. Singular values go half to each factor.
 template <class Scalar>
 void recompress(LowRank<Scalar>& block, double accuracy);
+
+namespace Impl {
+/// \param block from EntryKernel::block() \throws BadInput naming the first entry that is not finite
+template <class Scalar>
+void requireFinite(const std::vector<Scalar>& block, const int* rows, int numRows, const int* columns) {
+  for (std::size_t i = 0; i < block.size(); ++i) {
+    if (!std::isfinite(std::abs(block[i]))) {
+      const std::size_t n = static_cast<std::size_t>(numRows);
+      throw BadInput("entry (" + std::to_string(rows[i % n]) + ", " + std::to_string(columns[i / n]) +
+                     ") of the kernel is not finite");
+    }
+  }
+}
+}  // namespace Impl
 
 }  // namespace Komvos
