@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <string>
 
+#include "Komvos_BlasThreads.hpp"
 #include "Komvos_Error.hpp"
 
 extern "C" {
@@ -58,6 +60,12 @@ struct Routines<std::complex<double>> {
   static constexpr auto gemm = zgemm_;
 };
 
+/// Held while LAPACK or the BLAS is called: empty, or a lock where they serve one thread only.
+std::unique_lock<std::mutex> turnToCall() {
+  static std::mutex one;
+  return threadsMayCallBlas() ? std::unique_lock<std::mutex>() : std::unique_lock<std::mutex>(one);
+}
+
 void requireSuccess(int info, const char* routine, int m, int n) {
   if (info != 0) {
     throw Error("LAPACK's " + std::string(routine) + " failed with " + std::to_string(info) + " for a matrix of " +
@@ -72,6 +80,7 @@ std::vector<Scalar> qr(std::vector<Scalar> a, int m, int k, std::vector<Scalar>&
   const int least = std::min(m, k), lwork = std::max(1, 32 * k);
   std::vector<Scalar> tau(least), work(lwork);
   int info = 0;
+  const auto turn = turnToCall();
   Routines<Scalar>::geqrf(&m, &k, a.data(), &m, tau.data(), work.data(), &lwork, &info);
   requireSuccess(info, "geqrf", m, k);
   r.assign(static_cast<std::size_t>(least) * k, Scalar(0));
@@ -100,6 +109,7 @@ Svd<Scalar> svd(std::vector<Scalar> a, int m, int n) {
   result.right.resize(static_cast<std::size_t>(least) * n);
   std::vector<Scalar> work(lwork);
   int info = 0;
+  const auto turn = turnToCall();
   if constexpr (std::is_same_v<Scalar, std::complex<double>>) {
     std::vector<double> realWork(5 * static_cast<std::size_t>(least));
     zgesvd_("S", "S", &m, &n, a.data(), &m, result.values.data(), result.left.data(), &m, result.right.data(), &least,
@@ -125,6 +135,7 @@ std::vector<Scalar> product(int m, int n, int k, const Scalar* a, const Scalar* 
   const Scalar one(1), zero(0);
   const int ldb = transposeB ? n : k;
   if (m > 0 && n > 0 && k > 0) {
+    const auto turn = turnToCall();
     Routines<Scalar>::gemm("N", transposeB ? "T" : "N", &m, &n, &k, &one, a, &m, b, &ldb, &zero, c.data(), &m);
   }
   return c;

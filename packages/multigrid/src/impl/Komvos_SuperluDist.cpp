@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdlib>
 
+#include "Komvos_BlasThreads.hpp"
 #include "Komvos_DirectEngine.hpp"
 #include "Komvos_Error.hpp"
 
@@ -20,12 +21,13 @@ namespace Komvos::Impl {
 
 namespace {
 
-/// SuperLU_DIST computes with one thread while this lives, unless the user says how many.
+/// SuperLU_DIST computes with one thread while this lives, unless the user says how many. Its threads call the BLAS, so
+/// there is one too where the BLAS serves only one.
 class OneThread {
  public:
 #ifdef _OPENMP
   OneThread() {
-    if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+    if (std::getenv("OMP_NUM_THREADS") == nullptr || !threadsMayCallBlas()) {
       before_ = omp_get_max_threads();
       omp_set_num_threads(1);
     }
