@@ -23,6 +23,11 @@ foreach(pair mumps:Mumps superlu_dist:SuperluDist)
   endif()
 endforeach()
 
+set(Komvos_WITH_ASSIMP OFF)
+if(TARGET Komvos::assimp)
+  set(Komvos_WITH_ASSIMP ON)
+endif()
+
 configure_package_config_file(cmake/KomvosConfig.cmake.in "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfig.cmake"
   INSTALL_DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
 write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/KomvosConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
@@ -34,6 +39,6 @@ foreach(component IN LISTS Komvos_COMPONENTS)
 endforeach()
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfigVersion.cmake"
               cmake/FindKomvosTrilinos.cmake cmake/FindKomvosHwloc.cmake cmake/FindKomvosKLU.cmake
-              cmake/FindKomvosMumps.cmake cmake/FindKomvosSuperluDist.cmake
+              cmake/FindKomvosMumps.cmake cmake/FindKomvosSuperluDist.cmake cmake/FindKomvosAssimp.cmake
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")

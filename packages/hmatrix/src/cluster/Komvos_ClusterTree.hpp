@@ -4,21 +4,10 @@
 
 #include <vector>
 
+#include "Komvos_Box.hpp"
 #include "Komvos_Point3.hpp"
 
 namespace Komvos {
-
-/// A box with sides along the axes.
-struct Box {
-  Point3 least, most;
-
-  double diameter() const { return norm(most - least); }
-};
-
-/// The smallest box around both.
-Box enclosing(const Box& a, const Box& b);
-/// Between the nearest points of both; 0 where they meet.
-double distance(const Box& a, const Box& b);
 
 /// One cluster: the unknowns at places [begin, end) of the tree's order.
 struct Cluster {
