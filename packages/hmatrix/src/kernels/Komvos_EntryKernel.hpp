@@ -6,6 +6,15 @@
 
 namespace Komvos {
 
+/// A block for EntryKernel::fillDevice().
+struct DeviceBlock {
+  const int* rows = nullptr;  ///< [numRows] in the user's order, in memory of the device
+  int numRows = 0;
+  const int* columns = nullptr;  ///< [numColumns] as rows
+  int numColumns = 0;            ///< numRows times numColumns is below 2^31
+  std::size_t offset = 0;        ///< where it begins in `values`, column by column
+};
+
 /// The entries of a matrix that is never stored whole. Implement entry(); and block(), where several entries at once
 /// are cheaper. Both are called by several threads at a time, and must give the same values each time.
 ///
@@ -26,6 +35,16 @@ class EntryKernel {
         out[static_cast<std::size_t>(c) * numRows + r] = entry(rows[r], columns[c]);
       }
     }
+  }
+
+  /// Fills blocks in memory of the default execution space, if the kernel can. DeviceEntryKernel does, in
+  /// Komvos_DeviceKernels.hpp. Not called by several threads at a time.
+  /// \param blocks [numBlocks] in host memory
+  /// \param values in memory of the device, ready on return
+  /// \return whether it did; if not, nothing was written
+  virtual bool fillDevice(const DeviceBlock* blocks, int numBlocks, Scalar* values) const {
+    static_cast<void>(blocks), static_cast<void>(numBlocks), static_cast<void>(values);
+    return false;
   }
 
   /// Whether entry(i, j) = entry(j, i), without conjugation, for all i and j: then half of the blocks are enough.
