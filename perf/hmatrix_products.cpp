@@ -162,10 +162,10 @@ class HmatOss {
 #endif
 
 struct Options {
-  std::string geometry = "cylinder", compression = "aca+";
+  std::string geometry = "cylinder", compression = "aca+", storage = "whole";
   int n = 10000, leaf = 32, samples = 30, vectors = 1;
   double accuracy = 1e-4, eta = 2;
-  bool withHmatOss = true;
+  bool withHmatOss = true, half = false;
 };
 
 nlohmann::json measure(const Options& o) {
@@ -178,6 +178,8 @@ nlohmann::json measure(const Options& o) {
   options.eta = o.eta;
   options.lowRank.accuracy = o.accuracy;
   options.lowRank.approximation = o.compression == "aca" ? Komvos::Approximation::Aca : Komvos::Approximation::AcaPlus;
+  options.storage = o.storage == "reduced" ? Komvos::Storage::Reduced : Komvos::Storage::Whole;
+  options.halfIfSymmetric = o.half;
   const Matrix matrix(tree, tree, kernel, options);
   const double seconds = timer.seconds();
   const auto& report = matrix.report();
@@ -199,6 +201,8 @@ nlohmann::json measure(const Options& o) {
                         {"eta", o.eta},
                         {"leaf", o.leaf},
                         {"compression", o.compression},
+                        {"storage", o.storage},
+                        {"half", o.half},
                         {"vectors", o.vectors},
                         {"samples", o.samples},
                         {"threads", Space().concurrency()},
@@ -255,6 +259,8 @@ int main(int argc, char** argv) {
   app.add_option("--compression", o.compression)->check(CLI::IsMember({"aca", "aca+"}))->capture_default_str();
   app.add_option("--vectors", o.vectors)->check(CLI::Range(1, 64))->capture_default_str();
   app.add_option("--samples", o.samples)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--storage", o.storage)->check(CLI::IsMember({"whole", "reduced"}))->capture_default_str();
+  app.add_flag("--half", o.half, "store half of the symmetric matrix");
   app.add_flag("!--without-hmat-oss", o.withHmatOss);
   CLI11_PARSE(app, argc, argv);
   nlohmann::json result{

@@ -5,6 +5,7 @@
 #include <Kokkos_Core.hpp>
 #include <complex>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -30,9 +31,22 @@ enum class PanelKernel;
 enum class VectorUnit;
 }  // namespace Impl
 
+/// In how many bytes values are stored.
+enum class Storage {
+  Whole,   ///< as they are
+  Reduced  ///< real values in 1 to 6 bytes, the fewest that keep the accuracy; see HMatrixOptions::storage
+};
+
 struct HMatrixOptions {
   double eta = 2.0;  ///< of the admissibility condition, see blockLeaves()
   LowRankOptions lowRank;
+  /// With reduced storage each block B still differs from its approximation by at most `lowRank.accuracy` ||B||, in the
+  /// Frobenius norm: 0.7 of it by low rank, 0.3 by rounding the factors; in dense blocks all of it by rounding, but of
+  /// the norm without the largest entries, one in 16. Blocks are always recompressed then. Complex values stay whole.
+  Storage storage = Storage::Whole;
+  /// Store half of the matrix where EntryKernel::isSymmetric(): half of the memory, for products that take longer.
+  bool halfIfSymmetric = false;
+  std::function<void(double)> progress;  ///< called now and then by one thread with the part of the set-up that is done
 };
 
 /// What became of the blocks.
@@ -41,7 +55,8 @@ struct HMatrixReport {
   std::vector<std::int64_t> blocksOfRank;  ///< number of low-rank blocks of each rank
   std::int64_t bytes = 0;                  ///< of the values of all blocks
   std::int64_t bytesDense = 0;             ///< of these, in dense blocks
-  double compression = 0;                  ///< bytes, as a part of those of the dense matrix
+  double compression = 0;                  ///< bytes, as a part of those of the dense matrix, stored whole
+  bool isHalf = false;                     ///< of a symmetric matrix, blocks above the diagonal are not stored
   double seconds = 0;                      ///< to make it
 
   int largestRank() const { return static_cast<int>(blocksOfRank.size()) - 1; }  ///< -1: no block of low rank
@@ -69,18 +84,27 @@ class HMatrix {
   HMatrix(const ClusterTree& rows, const ClusterTree& columns, const EntryKernel<Scalar>& kernel,
           const HMatrixOptions& options = {});
   /// Some blocks of it. Vectors then hold the rows of these, and their columns, in the trees' order: see rowsOf() and
-  /// columnsOf().
+  /// columnsOf(). If half of a symmetric matrix is stored, both hold both: the blocks below the diagonal count as those
+  /// above it, too.
   HMatrix(const ClusterTree& rows, const ClusterTree& columns, std::vector<Block> blocks,
-          const EntryKernel<Scalar>& kernel, const LowRankOptions& options);
+          const EntryKernel<Scalar>& kernel, const HMatrixOptions& options);
   ~HMatrix();
   HMatrix(HMatrix&&) noexcept;
   HMatrix& operator=(HMatrix&&) noexcept;
 
   int numRows() const;
   int numColumns() const;
+  /// Places of the trees' orders that the matrix has rows of, and columns.
+  std::vector<int> rowPlaces() const;
+  std::vector<int> columnPlaces() const;
   const HMatrixReport& report() const;
   /// The leaves of the block tree as they are stored: isAdmissible if of low rank.
   const std::vector<Block>& blocks() const;
+  /// Whether half of the matrix of such a kernel is stored with these options.
+  static bool storesHalf(const ClusterTree& rows, const ClusterTree& columns, const EntryKernel<Scalar>& kernel,
+                         const HMatrixOptions& options) {
+    return options.halfIfSymmetric && kernel.isSymmetric() && &rows == &columns;
+  }
   /// Bytes of the matrix that one product reads; vectors not counted.
   std::int64_t bytesRead() const;
 

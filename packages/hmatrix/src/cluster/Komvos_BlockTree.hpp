@@ -13,6 +13,7 @@ namespace Komvos {
 struct Block {
   int rowBegin = 0, rowEnd = 0, columnBegin = 0, columnEnd = 0;
   bool isAdmissible = false;  ///< its clusters are far enough apart: of low rank, if the kernel is smooth there
+  int rank = -1;              ///< in a matrix, of a block of low rank; -1 of dense ones
 
   int rows() const { return rowEnd - rowBegin; }
   int columns() const { return columnEnd - columnBegin; }

@@ -11,12 +11,14 @@
 #include "Komvos_DeviceList.hpp"
 #include "Komvos_KokkosShim.hpp"
 #include "Komvos_StripKernel.hpp"
+#include "Komvos_ValueFormat.hpp"
 
 namespace Komvos::Impl {
 
-/// Neighbouring columns of a strip that are multiplied by neighbouring values of the input.
+/// Neighbouring columns of a strip that are multiplied by neighbouring values of the input, times `scale`.
 struct PanelRun {
   int input, columns;
+  double scale;
 };
 
 /// A dense matrix [rows x columns of its runs], column by column. Its product is added to `rows` values of the output
@@ -24,48 +26,58 @@ struct PanelRun {
 struct PanelStrip {
   int row, rows;
   int firstRun, lastRun;
-  std::int64_t firstValue;
+  int columns;
+  ValueFormat format;
+  std::int64_t firstByte;  ///< of the whole values, or of the upper plane
+  std::int64_t lowerByte;  ///< the first of the lower plane
 };
 
 /// All that is added to values [output, output + rows) of the output: nobody else writes there.
 struct Panel {
   int output, rows;
   int firstStrip, lastStrip;
-  std::int64_t firstValue, lastValue;
+  std::int64_t lastByte;
+};
+
+/// Where the columns of a block are in a strip.
+struct StripPlace {
+  int strip, column;
 };
 
 /// How panels are laid out, without their values. On the host.
-struct PanelLayout {
-  static constexpr int mostRows = 64;  ///< of a panel
+class PanelLayout {
+ public:
+  static constexpr int mostRows = 64;   ///< of a panel
+  static constexpr int alignment = 16;  ///< of a strip, in bytes: that of any value
 
-  std::vector<Panel> panels;
-  std::vector<PanelStrip> strips;
-  std::vector<PanelRun> runs;
-  std::int64_t numValues = 0;
+  explicit PanelLayout(std::size_t bytesOfWhole = sizeof(double)) : bytesOfWhole_(bytesOfWhole) {}
 
-  void beginPanel(int output, int rows) {
-    const int strip = static_cast<int>(strips.size());
-    panels.push_back({output, rows, strip, strip, numValues, numValues});
-  }
-  void beginStrip(int row, int rows) {
-    const int run = static_cast<int>(runs.size());
-    strips.push_back({row, rows, run, run, numValues});
-    panels.back().lastStrip = static_cast<int>(strips.size());
-  }
-  /// \return where the values of the run begin
-  std::int64_t addRun(int input, int columns) {
-    const std::int64_t at = numValues;
-    PanelStrip& strip = strips.back();
-    if (strip.lastRun > strip.firstRun && runs.back().input + runs.back().columns == input) {
-      runs.back().columns += columns;
-    } else {
-      runs.push_back({input, columns});
-      ++strip.lastRun;
-    }
-    numValues += static_cast<std::int64_t>(strip.rows) * columns;
-    panels.back().lastValue = numValues;
-    return at;
-  }
+  void beginPanel(int output, int rows);
+  /// Of the panel begun last. \param row of the panel
+  void beginStrip(int row, int rows, ValueFormat format = ValueFormat::Whole);
+  /// Columns for the strip begun last. \param scale 1 where values are whole
+  StripPlace addRun(int input, int columns, double scale = 1);
+  /// After the last run.
+  void finish() { endStrip(); }
+
+  const std::vector<Panel>& panels() const { return panels_; }
+  const std::vector<PanelStrip>& strips() const { return strips_; }
+  const std::vector<PanelRun>& runs() const { return runs_; }
+  std::int64_t numBytes() const { return numBytes_; }
+  /// Without what is between strips.
+  std::int64_t bytesOfValues() const { return bytesOfValues_; }
+  std::int64_t numColumns() const;  ///< of all strips
+  bool isWhole() const;             ///< all strips are
+
+ private:
+  void endStrip();
+
+  std::size_t bytesOfWhole_;
+  std::vector<Panel> panels_;
+  std::vector<PanelStrip> strips_;
+  std::vector<PanelRun> runs_;
+  std::int64_t numBytes_ = 0, bytesOfValues_ = 0;
+  bool stripIsOpen_ = false;
 };
 
 /// How a product of panels is computed. Both give sums in an order that is fixed, each its own.
@@ -79,15 +91,17 @@ template <class Value, class ExecutionSpace>
 class Panels {
  public:
   using memory_space = typename BufferSpace<ExecutionSpace>::type;
-  using value_view = Kokkos::View<Value*, memory_space>;
+  using byte_view = Kokkos::View<unsigned char*, memory_space>;
+  using scale_view = Kokkos::View<double*, memory_space>;
   /// At once, so that what a team needs fits the shared memory of a GPU.
   static constexpr int mostVectors = sizeof(Value) > sizeof(double) ? 8 : 16;
 
   Panels() = default;
   /// Room for the values of a layout, which are not set, and for what kernels read behind them.
-  static value_view allocate(const std::string& label, const PanelLayout& layout);
+  static byte_view allocate(const std::string& label, const PanelLayout& layout);
   /// \param values from allocate()
-  Panels(const PanelLayout& layout, value_view values);
+  /// \param outputScale what each value of the output is multiplied by; empty: nothing
+  Panels(const PanelLayout& layout, byte_view values, scale_view outputScale = {});
 
   /// output[p] = matrix of the panel * input, for all panels p.
   /// \param numVectors 1, 2, 4, 8 or 16, at most mostVectors
@@ -98,18 +112,20 @@ class Panels {
                 bool add) const;
 
   /// For transposed products. part[c] = column c of its strip, times the panel's rows of the input, for all columns of
-  /// all strips in their order.
+  /// all strips in their order. Neither the scale of a run nor outputScale is in it: see columnScale().
   /// \param input `numVectors` values for each place \param part the same for each column
   void multiplyTransposed(const ExecutionSpace& space, int numVectors, const Value* input, Value* part) const;
 
-  std::int64_t numValues() const { return numValues_; }
+  std::int64_t numBytes() const { return numBytes_; }
   /// For tests: vectors no wider than these.
   void useVectorUnit(VectorUnit unit) { vectorUnit_ = unit; }
   std::int64_t numColumns() const { return numColumns_; }
+  const byte_view& values() const { return values_; }
 
  private:
-  std::int64_t numValues_ = 0;
-  value_view values_;
+  std::int64_t numBytes_ = 0;  ///< of values
+  byte_view values_;
+  scale_view outputScale_;
   Kokkos::View<Panel*, memory_space> panels_;
   Kokkos::View<PanelStrip*, memory_space> strips_;
   Kokkos::View<PanelRun*, memory_space> runs_;
@@ -118,5 +134,20 @@ class Panels {
   VectorUnit vectorUnit_ = widestVectorUnit();
   std::int64_t numColumns_ = 0;
 };
+
+enum class StripLine { Row, Column };
+
+/// Writes neighbouring values of a row or column of a strip into the bytes of a layout. On the host.
+/// \param place the column, or the first column \param at the row, or the first row
+/// \param stride from one value to the next \param scale a value is an integer times this; unused for whole values
+template <class Value>
+void storeValues(const PanelLayout& layout, unsigned char* bytes, StripPlace place, StripLine line, int at, int count,
+                 const Value* values, std::ptrdiff_t stride, double scale);
+
+/// Writes values of a column of a strip, rows [row, row + rows), into the bytes of a layout. On the host.
+/// \param scale a value is an integer times this; unused for whole values
+template <class Value>
+void storeColumn(const PanelLayout& layout, unsigned char* bytes, StripPlace place, int row, int rows,
+                 const Value* values, std::ptrdiff_t stride, double scale);
 
 }  // namespace Komvos::Impl

@@ -2,21 +2,30 @@
 /// The product of one strip on a CPU, by the widest vectors that this CPU has.
 #pragma once
 
+#include "Komvos_ValueFormat.hpp"
+
 namespace Komvos::Impl {
 
 struct PanelRun;  // Komvos_Panels.hpp
 
 /// sums [rows x vectors] += strip * input.
-/// \param values of the strip; up to stripOverrun values behind its end are read, and not used
+/// \param upper the values of the strip, or their upper plane; up to stripOverrun bytes behind the end of each plane are
+/// read, and not used
+/// \param lower their lower plane, where the format has one
 /// \param rows up to 64
 /// \param runs, numRuns of the strip
 /// \param input the array that runs point into, `vectors` values for each place
 template <class Value>
-using StripKernel = void (*)(const Value* values, int rows, const PanelRun* runs, int numRuns, const Value* input,
-                             Value* sums);
+using StripKernel = void (*)(const unsigned char* upper, const unsigned char* lower, int rows, const PanelRun* runs,
+                             int numRuns, const Value* input, Value* sums);
 
-/// So many values have to be there behind the last strip.
-constexpr int stripOverrun = 16;
+/// out[column x vectors] = strip^T * input [rows x vectors], without the scales of runs.
+template <class Value>
+using TransposedStripKernel = void (*)(const unsigned char* upper, const unsigned char* lower, int rows, int columns,
+                                       const Value* input, Value* out);
+
+/// So many bytes have to be there behind the last strip.
+constexpr int stripOverrun = 128;
 
 /// Which instructions may be used.
 enum class VectorUnit { Plain, Avx2, Avx512 };
@@ -28,6 +37,9 @@ VectorUnit widestVectorUnit();
 /// \param unit not more than the CPU has is used
 /// \return nullptr where there is none for this machine or compiler
 template <class Value>  // float, double
-StripKernel<Value> stripKernel(VectorUnit unit, int numVectors);
+StripKernel<Value> stripKernel(VectorUnit unit, ValueFormat format, int numVectors);
+/// The same for one vector.
+template <class Value>
+TransposedStripKernel<Value> transposedStripKernel(VectorUnit unit, ValueFormat format);
 
 }  // namespace Komvos::Impl

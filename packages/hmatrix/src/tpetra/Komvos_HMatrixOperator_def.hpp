@@ -2,7 +2,9 @@
 /// How it works. All ranks make the same list of blocks, in ascending order of their first rows. How many bytes a
 /// low-rank block takes is known only afterwards, so a few blocks of each size are approximated first, a rank some of
 /// them. Then the list is cut into pieces of equal bytes. A rank's rows of the maps begin where the rows of its first
-/// block do; its large blocks reach into rows of the next ranks, to which it sends their part of y.
+/// block do; its large blocks reach into rows of the next ranks, to which it sends their part of y. Where half of a
+/// symmetric matrix is stored, a rank has one list of unknowns, both of x and of y: the rows and the columns of its
+/// blocks.
 #pragma once
 
 #include <Teuchos_DefaultMpiComm.hpp>
@@ -30,64 +32,92 @@ inline std::size_t sizeClass(const Block& block) {
   return static_cast<std::size_t>(std::ilogb(static_cast<double>(block.rows()) + block.columns()));
 }
 
-/// About how many values each block takes. \note Collective. \throws BadInput on all ranks
+/// How many bytes a block takes.
 template <class Scalar>
-std::vector<double> estimatedValues(MPI_Comm comm, int rank, int size, const ClusterTree& tree,
-                                    const std::vector<Block>& blocks, const EntryKernel<Scalar>& kernel,
-                                    const LowRankOptions& options) {
-  constexpr std::size_t classes = 40, samples = 24;
-  std::array<std::vector<std::size_t>, classes> members;
-  for (std::size_t b = 0; b < blocks.size(); ++b) {
-    if (blocks[b].isAdmissible) {
-      members[sizeClass(blocks[b])].push_back(b);
+double bytesOfBlock(const ClusterTree& tree, const Block& block, const EntryKernel<Scalar>& kernel,
+                    const HMatrixOptions& options) {
+  const std::vector<int> rows(tree.order().begin() + block.rowBegin, tree.order().begin() + block.rowEnd);
+  const std::vector<int> columns(tree.order().begin() + block.columnBegin, tree.order().begin() + block.columnEnd);
+  const bool isReduced = std::is_floating_point_v<Scalar> && options.storage == Storage::Reduced;
+  if (block.isAdmissible) {
+    if (const auto factors = approximate(kernel, rows, columns, options.lowRank)) {
+      const double lengths = static_cast<double>(block.rows()) + block.columns();
+      double bytes = factors->rank * static_cast<double>(sizeof(Scalar));
+      if constexpr (std::is_floating_point_v<Scalar>) {
+        if (isReduced && options.lowRank.recompress) {
+          bytes = 0;
+          for (const ColumnFormat& column : formatsOfFactors(*factors, 0.3 * options.lowRank.accuracy)) {
+            bytes += bytesOf<Scalar>(column.format);
+          }
+        }
+      }
+      return bytes * lengths;
     }
   }
-  std::array<double, 2 * classes> sums{};  // of values, and of rows and columns, of the samples in each class
-  int next = 0;
-  const auto sample = [&](std::size_t c, const Block& block) {
-    if (next++ % size != rank) {
-      return;
+  auto bytes = static_cast<double>(sizeof(Scalar));
+  if constexpr (std::is_floating_point_v<Scalar>) {
+    if (isReduced) {
+      std::vector<Scalar> values(rows.size() * columns.size());
+      kernel.block(rows.data(), block.rows(), columns.data(), block.columns(), values.data());
+      bytes = bytesOf<Scalar>(formatOfDense(values, options.lowRank.accuracy).format);
     }
-    const auto begin = tree.order().begin();
-    const auto factors = approximate(kernel, std::vector<int>(begin + block.rowBegin, begin + block.rowEnd),
-                                     std::vector<int>(begin + block.columnBegin, begin + block.columnEnd), options);
-    const double lengths = static_cast<double>(block.rows()) + block.columns();
-    sums[2 * c] += factors ? factors->rank * lengths : static_cast<double>(entriesOf(block));
-    sums[2 * c + 1] += lengths;
+  }
+  return bytes * static_cast<double>(entriesOf(block));
+}
+
+/// About how many bytes each block takes. \note Collective. \throws BadInput on all ranks
+template <class Scalar>
+std::vector<double> estimatedBytes(MPI_Comm comm, int rank, int size, const ClusterTree& tree,
+                                   const std::vector<Block>& blocks, const EntryKernel<Scalar>& kernel,
+                                   const HMatrixOptions& options) {
+  constexpr std::size_t classes = 41, samples = 24;  // the last one is of dense blocks
+  const auto classOf = [](const Block& block) { return block.isAdmissible ? sizeClass(block) : classes - 1; };
+  const auto measureOf = [](const Block& block) {
+    return block.isAdmissible ? static_cast<double>(block.rows()) + block.columns()
+                              : static_cast<double>(entriesOf(block));
   };
+  std::array<std::vector<std::size_t>, classes> members;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    members[classOf(blocks[b])].push_back(b);
+  }
+  std::array<double, 2 * classes> sums{};  // of bytes, and of what they are in proportion to, in each class
+  int next = 0;
   const std::string error = size == 1 ? std::string() : errorIn([&] {
     for (std::size_t c = 0; c < classes; ++c) {
       const std::size_t count = std::min(samples, members[c].size());
       for (std::size_t s = 0; s < count; ++s) {
-        sample(c, blocks[members[c][(2 * s + 1) * members[c].size() / (2 * count)]]);
+        if (next++ % size != rank) {
+          continue;
+        }
+        const Block& block = blocks[members[c][(2 * s + 1) * members[c].size() / (2 * count)]];
+        sums[2 * c] += bytesOfBlock(tree, block, kernel, options);
+        sums[2 * c + 1] += measureOf(block);
       }
     }
   });
   throwOnAllIfAny(comm, error);
   mpiCheck(MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_SUM, comm),
            "MPI_Allreduce");
-  std::vector<double> values;
+  std::vector<double> bytes;
   for (const Block& block : blocks) {
-    const std::size_t c = sizeClass(block);
-    const double rankOfClass = sums[2 * c + 1] > 0 ? sums[2 * c] / sums[2 * c + 1] : 1;
-    const auto entries = static_cast<double>(entriesOf(block));
-    values.push_back(block.isAdmissible
-                         ? std::min(entries, rankOfClass * (static_cast<double>(block.rows()) + block.columns()))
-                         : entries);
+    const std::size_t c = classOf(block);
+    const double rate = sums[2 * c + 1] > 0 ? sums[2 * c] / sums[2 * c + 1] : 1;
+    bytes.push_back(std::min(static_cast<double>(sizeof(Scalar)) * static_cast<double>(entriesOf(block)),
+                             rate * measureOf(block)));
   }
-  return values;
+  return bytes;
 }
 
 /// Where the list of blocks is cut: [ranks + 1].
-inline std::vector<std::size_t> cutsOf(std::vector<double> values, int ranks) {
-  std::partial_sum(values.begin(), values.end(), values.begin());
+inline std::vector<std::size_t> cutsOf(std::vector<double> bytes, int ranks) {
+  std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
   std::vector<std::size_t> cuts{0};
   for (int rank = 1; rank < ranks; ++rank) {
-    const double bound = values.back() / ranks * rank;
-    const auto cut = std::lower_bound(values.begin(), values.end(), bound);
-    cuts.push_back(std::max(cuts.back(), static_cast<std::size_t>(cut - values.begin())));
+    const double bound = bytes.back() / ranks * rank;
+    const auto cut = std::lower_bound(bytes.begin(), bytes.end(), bound);
+    cuts.push_back(std::max(cuts.back(), static_cast<std::size_t>(cut - bytes.begin())));
   }
-  cuts.push_back(values.size());
+  cuts.push_back(bytes.size());
   return cuts;
 }
 
@@ -167,13 +197,14 @@ HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::HMatrixOperator(
   State& s = *state_;
   s.ours = Impl::PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(*comm));
   const int rank = s.ours->rank(), size = s.ours->size();
+  const bool isHalf = matrix_type::storesHalf(tree, tree, kernel, options);
   std::vector<Block> blocks;
   throwOnAllIfAny(s.ours->get(), Impl::errorIn([&] {
                     Impl::requireAccuracy(options.lowRank.accuracy);
-                    blocks = blockLeaves(tree, tree, options.eta);
+                    blocks = blockLeaves(tree, tree, options.eta, isHalf ? BlockHalf::Lower : BlockHalf::Both);
                   }));
-  const auto values = Impl::estimatedValues(s.ours->get(), rank, size, tree, blocks, kernel, options.lowRank);
-  const std::vector<std::size_t> cuts = Impl::cutsOf(values, size);
+  const auto bytes = Impl::estimatedBytes(s.ours->get(), rank, size, tree, blocks, kernel, options);
+  const std::vector<std::size_t> cuts = Impl::cutsOf(bytes, size);
   const auto firstRow = [&](int r) {
     return cuts[r] < blocks.size() && r > 0 ? blocks[cuts[r]].rowBegin : r > 0 ? tree.size() : 0;
   };
@@ -182,11 +213,11 @@ HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::HMatrixOperator(
                           blocks.begin() + static_cast<std::ptrdiff_t>(cuts[rank + 1]));
   blocks = {};
   throwOnAllIfAny(s.ours->get(), Impl::errorIn([&] {
-                    s.matrix = std::make_unique<matrix_type>(tree, tree, std::move(mine), kernel, options.lowRank);
+                    s.matrix = std::make_unique<matrix_type>(tree, tree, std::move(mine), kernel, options);
                   }));
   s.map = s.makeMap(comm, tree, PlaceRanges({{begin, end}}).places());
-  s.rowMap = s.makeMap(comm, tree, rowsOf(s.matrix->blocks()).places());
-  s.columnMap = s.makeMap(comm, tree, columnsOf(s.matrix->blocks()).places());
+  s.rowMap = s.makeMap(comm, tree, s.matrix->rowPlaces());
+  s.columnMap = s.makeMap(comm, tree, s.matrix->columnPlaces());
   s.rowHalo = std::make_unique<halo_type>(typename State::import_type(s.map, s.rowMap), exchange);
   s.columnHalo = std::make_unique<halo_type>(typename State::import_type(s.map, s.columnMap), exchange);
   s.makeReport();
