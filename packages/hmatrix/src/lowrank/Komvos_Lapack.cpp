@@ -13,7 +13,11 @@ extern "C" {
 #define KOMVOS_DECLARE(letter, T)                                                                                      \
   void letter##geqrf_(const int* m, const int* n, T* a, const int* lda, T* tau, T* work, const int* lwork, int* info); \
   void letter##gemm_(const char* transA, const char* transB, const int* m, const int* n, const int* k, const T* alpha, \
-                     const T* a, const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc);
+                     const T* a, const int* lda, const T* b, const int* ldb, const T* beta, T* c, const int* ldc);     \
+  void letter##getrf_(const int* m, const int* n, T* a, const int* lda, int* pivots, int* info);                       \
+  void letter##getrs_(const char* trans, const int* n, const int* columns, const T* lu, const int* lda,                \
+                      const int* pivots, T* b, const int* ldb, int* info);                                             \
+  void letter##getri_(const int* n, T* lu, const int* lda, const int* pivots, T* work, const int* lwork, int* info);
 KOMVOS_DECLARE(s, float)
 KOMVOS_DECLARE(d, double)
 KOMVOS_DECLARE(z, std::complex<double>)
@@ -46,18 +50,27 @@ struct Routines<float> {
   static constexpr auto geqrf = sgeqrf_;
   static constexpr auto ungqr = sorgqr_;
   static constexpr auto gemm = sgemm_;
+  static constexpr auto getrf = sgetrf_;
+  static constexpr auto getrs = sgetrs_;
+  static constexpr auto getri = sgetri_;
 };
 template <>
 struct Routines<double> {
   static constexpr auto geqrf = dgeqrf_;
   static constexpr auto ungqr = dorgqr_;
   static constexpr auto gemm = dgemm_;
+  static constexpr auto getrf = dgetrf_;
+  static constexpr auto getrs = dgetrs_;
+  static constexpr auto getri = dgetri_;
 };
 template <>
 struct Routines<std::complex<double>> {
   static constexpr auto geqrf = zgeqrf_;
   static constexpr auto ungqr = zungqr_;
   static constexpr auto gemm = zgemm_;
+  static constexpr auto getrf = zgetrf_;
+  static constexpr auto getrs = zgetrs_;
+  static constexpr auto getri = zgetri_;
 };
 
 /// Held while LAPACK or the BLAS is called: empty, or a lock where they serve one thread only.
@@ -141,10 +154,61 @@ std::vector<Scalar> product(int m, int n, int k, const Scalar* a, const Scalar* 
   return c;
 }
 
-#define KOMVOS_INSTANTIATE_LAPACK(S)                                     \
-  template std::vector<S> qr(std::vector<S>, int, int, std::vector<S>&); \
-  template Svd<S> svd(std::vector<S>, int, int);                         \
-  template std::vector<S> product(int, int, int, const S*, const S*, bool);
+template <class Scalar>
+void addProduct(bool transposeA, int m, int n, int k, Scalar alpha, const Scalar* a, int lda, const Scalar* b, int ldb,
+                Scalar beta, Scalar* c, int ldc) {
+  if (m > 0 && n > 0 && k > 0) {
+    const auto turn = turnToCall();
+    Routines<Scalar>::gemm(transposeA ? "T" : "N", "N", &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+  }
+}
+
+template <class Scalar>
+int factorLu(int n, Scalar* a, int* pivots) {
+  if (n == 0) {
+    return 0;
+  }
+  int info = 0;
+  const auto turn = turnToCall();
+  Routines<Scalar>::getrf(&n, &n, a, &n, pivots, &info);
+  if (info < 0) {
+    requireSuccess(info, "getrf", n, n);
+  }
+  return info;
+}
+
+template <class Scalar>
+void solveLu(int n, const Scalar* lu, const int* pivots, bool transposed, Scalar* b, int columns) {
+  if (n == 0 || columns == 0) {
+    return;
+  }
+  int info = 0;
+  const auto turn = turnToCall();
+  Routines<Scalar>::getrs(transposed ? "T" : "N", &n, &columns, lu, &n, pivots, b, &n, &info);
+  requireSuccess(info, "getrs", n, n);
+}
+
+template <class Scalar>
+void invertLu(int n, Scalar* lu, const int* pivots) {
+  if (n == 0) {
+    return;
+  }
+  const int lwork = 64 * n;
+  std::vector<Scalar> work(lwork);
+  int info = 0;
+  const auto turn = turnToCall();
+  Routines<Scalar>::getri(&n, lu, &n, pivots, work.data(), &lwork, &info);
+  requireSuccess(info, "getri", n, n);
+}
+
+#define KOMVOS_INSTANTIATE_LAPACK(S)                                                          \
+  template std::vector<S> qr(std::vector<S>, int, int, std::vector<S>&);                      \
+  template Svd<S> svd(std::vector<S>, int, int);                                              \
+  template std::vector<S> product(int, int, int, const S*, const S*, bool);                   \
+  template void addProduct(bool, int, int, int, S, const S*, int, const S*, int, S, S*, int); \
+  template int factorLu(int, S*, int*);                                                       \
+  template void solveLu(int, const S*, const int*, bool, S*, int);                            \
+  template void invertLu(int, S*, const int*);
 KOMVOS_INSTANTIATE_LAPACK(float)
 KOMVOS_INSTANTIATE_LAPACK(double)
 KOMVOS_INSTANTIATE_LAPACK(std::complex<double>)

@@ -37,4 +37,20 @@ Svd<Scalar> svd(std::vector<Scalar> a, int m, int n);
 template <class Scalar>
 std::vector<Scalar> product(int m, int n, int k, const Scalar* a, const Scalar* b, bool transposeB);
 
+/// c = alpha op(a) b + beta c, op(a) [m x k] \param lda, ldb, ldc from one column to the next
+template <class Scalar>
+void addProduct(bool transposeA, int m, int n, int k, Scalar alpha, const Scalar* a, int lda, const Scalar* b, int ldb,
+                Scalar beta, Scalar* c, int ldc);
+
+/// a = p l u in place, for a [n x n], column by column. \param pivots [n], for the functions below
+/// \return 0, or the number of the first pivot that is zero, from 1 on
+template <class Scalar>
+int factorLu(int n, Scalar* a, int* pivots);
+/// b = a^-1 b, or a^-T b without conjugation. \param b [n x columns]
+template <class Scalar>
+void solveLu(int n, const Scalar* lu, const int* pivots, bool transposed, Scalar* b, int columns);
+/// lu = a^-1
+template <class Scalar>
+void invertLu(int n, Scalar* lu, const int* pivots);
+
 }  // namespace Komvos::Impl
