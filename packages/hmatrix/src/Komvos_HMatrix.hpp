@@ -119,6 +119,10 @@ class HMatrix {
   void multiplyTransposed(const ExecutionSpace& space, const input_view& x, const output_view& y,
                           value_type alpha = 1.0, value_type beta = 0.0) const;
 
+  /// From now on, row i of the matrix is row rows[i] of vectors of `vectorRows` rows, and column j the same by
+  /// columns[j]: so that several matrices share vectors. \param rows [numRows()] \param columns [numColumns()]
+  void placeIn(const std::vector<int>& rows, int vectorRows, const std::vector<int>& columns, int vectorColumns);
+
   /// For tests and measurements: the kernels of other machines.
   void useKernel(Impl::PanelKernel kernel);
   void useVectorUnit(Impl::VectorUnit unit);

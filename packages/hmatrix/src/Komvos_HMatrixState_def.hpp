@@ -141,6 +141,7 @@ struct HMatrix<Scalar, ExecutionSpace>::State {
   int rows = 0, columns = 0, ranks = 0;  ///< ranks: of all blocks together, the length of t
   PlaceRanges rowRanges{{}}, columnRanges{{}};
   places_type rowPlace, columnPlace;  ///< where in the user's vectors each position is
+  int vectorRows = 0, vectorColumns = 0;  ///< of these
   panels_type first, second;
   values_type input;    ///< x and then t
   values_type output;   ///< y, by place
@@ -605,8 +606,8 @@ void HMatrix<Scalar, ExecutionSpace>::State::assemble(const ClusterTree& rowTree
     both.insert(both.end(), columnRanges.ranges().begin(), columnRanges.ranges().end());
     rowRanges = columnRanges = PlaceRanges(both);
   }
-  rows = rowRanges.length();
-  columns = columnRanges.length();
+  rows = vectorRows = rowRanges.length();
+  columns = vectorColumns = columnRanges.length();
   Assembly(*this, rowTree, columnTree, entries, options).run();
   if (options.progress) {
     options.progress(1.0);

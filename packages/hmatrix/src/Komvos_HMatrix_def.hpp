@@ -230,6 +230,18 @@ std::int64_t HMatrix<Scalar, ExecutionSpace>::bytesRead() const {
   return state_->isHalf ? 2 * bytes : bytes;
 }
 template <class Scalar, class ExecutionSpace>
+void HMatrix<Scalar, ExecutionSpace>::placeIn(const std::vector<int>& rows, int vectorRows,
+                                              const std::vector<int>& columns, int vectorColumns) {
+  if (static_cast<int>(rows.size()) != numRows() || static_cast<int>(columns.size()) != numColumns()) {
+    throw BadInput("HMatrix::placeIn: " + std::to_string(rows.size()) + " rows and " + std::to_string(columns.size()) +
+                   " columns for a matrix of " + std::to_string(numRows()) + " x " + std::to_string(numColumns()));
+  }
+  state_->rowPlace = Impl::deviceList<memory_space>("Komvos::HMatrix::rowPlace", rows);
+  state_->columnPlace = Impl::deviceList<memory_space>("Komvos::HMatrix::columnPlace", columns);
+  state_->vectorRows = vectorRows;
+  state_->vectorColumns = vectorColumns;
+}
+template <class Scalar, class ExecutionSpace>
 void HMatrix<Scalar, ExecutionSpace>::useKernel(Impl::PanelKernel kernel) {
   state_->kernel = kernel;
 }
@@ -279,7 +291,7 @@ template <class Scalar, class ExecutionSpace>
 void HMatrix<Scalar, ExecutionSpace>::multiply(const ExecutionSpace& space, const input_view& x, const output_view& y,
                                                value_type alpha, value_type beta) const {
   State& s = *state_;
-  Impl::requireExtents("HMatrix::multiply", x, s.columns, y, s.rows);
+  Impl::requireExtents("HMatrix::multiply", x, s.vectorColumns, y, s.vectorRows);
   if (s.isHalf) {
     s.prepareTransposed();
   }
@@ -306,7 +318,7 @@ void HMatrix<Scalar, ExecutionSpace>::multiplyTransposed(const ExecutionSpace& s
                                                          const output_view& y, value_type alpha,
                                                          value_type beta) const {
   State& s = *state_;
-  Impl::requireExtents("HMatrix::multiplyTransposed", x, s.rows, y, s.columns);
+  Impl::requireExtents("HMatrix::multiplyTransposed", x, s.vectorRows, y, s.vectorColumns);
   if (s.isHalf) {
     multiply(space, x, y, alpha, beta);
     return;

@@ -180,6 +180,46 @@ TEST(HMatrixOperator, givesTheSameBitsEachTime) {
   EXPECT_EQ(norms[0], 0);
 }
 
+TEST(HMatrixOperator, storesLessOfASymmetricMatrixAndInFewerBytes) {
+  const int n = 1500;
+  const auto points = test::spiralOnSphere(n);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return std::exp(-r) / r; }, 20.0);
+  const ClusterTree tree(points, {}, {20});
+  const double accuracy = 1e-5;
+  const Operator plain(Tpetra::getDefaultComm(), tree, kernel, accurate(accuracy));
+  for (const auto storage : {Storage::Whole, Storage::Reduced}) {
+    for (const bool half : {false, true}) {
+      HMatrixOptions options = accurate(accuracy);
+      options.storage = storage;
+      options.halfIfSymmetric = half;
+      const Operator A(Tpetra::getDefaultComm(), tree, kernel, options);
+      EXPECT_LE(static_cast<double>(A.report().bytes), (half ? 0.56 : 1.0) *
+                                                           (storage == Storage::Whole ? 1.0 : 0.5) *
+                                                           static_cast<double>(plain.report().bytes));
+      EXPECT_LE(A.report().imbalance(), 1.1);
+      for (const std::size_t count : {1, 3}) {
+        const MV x = vectors(A.getDomainMap(), count);
+        MV y(A.getRangeMap(), count);
+        A.apply(x, y);
+        EXPECT_LE(errorOf(y, kernel, n, false), 10 * accuracy);
+        A.apply(x, y, Teuchos::TRANS);
+        EXPECT_LE(errorOf(y, kernel, n, true), 10 * accuracy);
+      }
+    }
+  }
+}
+
+TEST(HMatrixOperator, hasWorkWhileValuesArrive) {
+  const Problem problem(2000);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel);
+  EXPECT_GT(A.ownMatrix().bytesRead(), 0);
+  EXPECT_EQ(A.ownMatrix().bytesRead() + A.otherMatrix().bytesRead(), A.bytesRead());
+  EXPECT_EQ(A.otherMatrix().bytesRead() > 0, A.getDomainMap()->getComm()->getSize() > 1);
+  EXPECT_EQ(A.blocks().size(), A.ownMatrix().blocks().size() + A.otherMatrix().blocks().size());
+}
+
 TEST(HMatrixOperator, worksWithFewerUnknownsThanRanks) {
   for (const int n : {1, 2, 5}) {
     const Problem problem(n);

@@ -10,6 +10,7 @@
 #include <Tpetra_Details_Transfer_fwd.hpp>
 #include <Tpetra_Export_fwd.hpp>
 #include <Tpetra_Import_fwd.hpp>
+#include <functional>
 #include <memory>
 #include <type_traits>
 #include <vector>
@@ -117,6 +118,11 @@ class NodeAwareImport : public Teuchos::Describable {
   template <class Scalar>
   void doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                 Tpetra::CombineMode mode) const;
+  /// The same, with work while messages travel.
+  /// \param meanwhile called once the entries of this rank itself are in the target, before others are
+  template <class Scalar>
+  void doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target, Tpetra::CombineMode mode,
+                const std::function<void()>& meanwhile) const;
 
   /// target <- source, the other way.
   /// \param source over the overlapping map

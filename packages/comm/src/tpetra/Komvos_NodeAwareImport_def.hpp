@@ -211,10 +211,11 @@ struct NodeAwareImport<LO, GO, Node>::State {
 
   template <class Scalar>
   void transfer(const NodeAwareImport& halo, Impl::Direction direction, const multivector_type<Scalar>& source,
-                multivector_type<Scalar>& target, Tpetra::CombineMode mode) const;
+                multivector_type<Scalar>& target, Tpetra::CombineMode mode,
+                const std::function<void()>& meanwhile) const;
   template <class Value, class Source, class Target>
   void run(Impl::Direction direction, Exchange<Value, device_type>& exchange, const Source& x, const Target& y,
-           const Impl::ModeRules& rules, bool& othersWait) const;
+           const Impl::ModeRules& rules, bool& othersWait, const std::function<void()>& meanwhile) const;
   template <class Value, class Source, class Target>
   void beginExchange(Impl::Direction direction, const execution_space& space, Exchange<Value, device_type>& exchange,
                      const Source& x, const Target& y, Combine combine) const;
@@ -442,7 +443,8 @@ template <class LO, class GO, class Node>
 template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::State::transfer(const NodeAwareImport& import, Impl::Direction direction,
                                                     const multivector_type<Scalar>& source,
-                                                    multivector_type<Scalar>& target, Tpetra::CombineMode mode) const {
+                                                    multivector_type<Scalar>& target, Tpetra::CombineMode mode,
+                                                    const std::function<void()>& meanwhile) const {
   const bool forward = direction == Impl::Direction::forward;
   const bool communicates = mode != Tpetra::ZERO;
   bool othersWait = communicates;
@@ -457,7 +459,7 @@ void NodeAwareImport<LO, GO, Node>::State::transfer(const NodeAwareImport& impor
     exchange_type<Scalar>& exchange = !forward       ? import.template reverseExchange<Scalar>()
                                       : communicates ? import.template startForward<Scalar>()
                                                      : import.template exchange<Scalar>();
-    run(direction, exchange, x, y, rules, othersWait);
+    run(direction, exchange, x, y, rules, othersWait, meanwhile);
     use.succeeded(static_cast<int>(x.extent(1)));
     to.finish(target);
   } catch (...) {
@@ -473,7 +475,7 @@ template <class LO, class GO, class Node>
 template <class Value, class Source, class Target>
 void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchange<Value, device_type>& exchange,
                                                const Source& x, const Target& y, const Impl::ModeRules& rules,
-                                               bool& othersWait) const {
+                                               bool& othersWait, const std::function<void()>& meanwhile) const {
   const execution_space& space = Impl::defaultSpace<execution_space>();
   if (rules.arriving) {
     othersWait = false;  // begin() and end() let the others finish before they throw
@@ -482,6 +484,9 @@ void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchan
   }
   copyLocal<Value>(direction, space, {x.data(), x.stride(1)}, {y.data(), y.stride(1)}, static_cast<int>(x.extent(1)),
                    rules.addsLocally);
+  if (meanwhile) {
+    meanwhile();
+  }
   if (rules.arriving) {
     othersWait = false;
     if (direction == Impl::Direction::forward) {
@@ -541,7 +546,15 @@ template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                                              Tpetra::CombineMode mode) const {
   const Tpetra::Details::ProfilingRegion region("Komvos::NodeAwareImport::doImport");
-  state_->transfer(*this, Impl::Direction::forward, source, target, mode);
+  state_->transfer(*this, Impl::Direction::forward, source, target, mode, {});
+}
+
+template <class LO, class GO, class Node>
+template <class Scalar>
+void NodeAwareImport<LO, GO, Node>::doImport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
+                                             Tpetra::CombineMode mode, const std::function<void()>& meanwhile) const {
+  const Tpetra::Details::ProfilingRegion region("Komvos::NodeAwareImport::doImport");
+  state_->transfer(*this, Impl::Direction::forward, source, target, mode, meanwhile);
 }
 
 template <class LO, class GO, class Node>
@@ -549,7 +562,7 @@ template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                                              Tpetra::CombineMode mode) const {
   const Tpetra::Details::ProfilingRegion region("Komvos::NodeAwareImport::doExport");
-  state_->transfer(*this, Impl::Direction::reverse, source, target, mode);
+  state_->transfer(*this, Impl::Direction::reverse, source, target, mode, {});
 }
 
 template <class LO, class GO, class Node>
@@ -617,7 +630,10 @@ auto NodeAwareImport<LO, GO, Node>::permuteFrom() const -> index_view {
   template void NodeAwareImport<LO, GO, NODE>::abandonReverse<SCALAR>() const;                                         \
   template void NodeAwareImport<LO, GO, NODE>::doImport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,              \
                                                         Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                    \
-                                                        Tpetra::CombineMode) const;                                    \
+                                                        Tpetra::CombineMode) const;                                                                           \
+  template void NodeAwareImport<LO, GO, NODE>::doImport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,              \
+                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                    \
+                                                        Tpetra::CombineMode, const std::function<void()>&) const;                                    \
   template void NodeAwareImport<LO, GO, NODE>::doExport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,              \
                                                         Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                    \
                                                         Tpetra::CombineMode) const;

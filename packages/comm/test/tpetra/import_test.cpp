@@ -199,6 +199,43 @@ TEST(NodeAwareImport, MovesWhatTpetrasImportMoves) {
   EXPECT_EQ(1, seen) << "no maps had same, permuted, remote and exported entries at once";
 }
 
+TEST(NodeAwareImport, CallsWorkOnceWhileMessagesTravelAndKeepsRanksInStepIfItThrows) {
+  const auto comm = Tpetra::getDefaultComm();
+  const MapPair maps = makeMaps(mapKinds()[6], 3, comm);  // everybody needs everything
+  const Import import(maps.owned, maps.overlapping);
+  const NodeAwareImport<> halo(import, ExchangeOptions());
+  MultiVector<double> source(maps.owned, 1), target(maps.overlapping, 1), expected(maps.overlapping, 1);
+  fill(source, 1);
+  expected.doImport(source, import, Tpetra::INSERT);
+  for (int round = 0; round < 3; ++round) {
+    int calls = 0;
+    target.putScalar(-1);
+    halo.doImport(source, target, Tpetra::INSERT, [&] {
+      ++calls;
+      for (int i = 0; i < halo.numSame(); ++i) {
+        EXPECT_EQ(entries(expected)[i], entries(target)[i]) << "an entry of this rank is not there yet";
+      }
+    });
+    EXPECT_EQ(1, calls);
+    EXPECT_TRUE(sameBits(entries(expected), entries(target)));
+  }
+  const bool throws = comm->getRank() == 0;
+  try {
+    halo.doImport(source, target, Tpetra::INSERT, [&] {
+      if (throws) {
+        throw std::runtime_error("work of rank 0");
+      }
+    });
+    EXPECT_FALSE(throws);
+  } catch (const PlanMismatch&) {
+    EXPECT_FALSE(throws);
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ("work of rank 0", error.what());
+  }
+  halo.doImport(source, target, Tpetra::INSERT);
+  EXPECT_TRUE(sameBits(entries(expected), entries(target)));
+}
+
 TEST(NodeAwareImport, MovesTheSameAlongTheAxesOfEveryGrid) {
   const auto comm = Tpetra::getDefaultComm();
   const int size = comm->getSize();

@@ -33,7 +33,8 @@ struct HMatrixOperatorReport : HMatrixReport {
 ///
 /// Unknown i of the user is global index i of the maps. Each rank has those of neighbouring clusters; vectors with
 /// another distribution come and go by a Tpetra::Import. Of x, a rank gets the clusters that its blocks need, of y it
-/// sends what belongs to others, both along node-aware routes. Every block is approximated whole by one rank, so the
+/// sends what belongs to others, both along node-aware routes. While x arrives, blocks are multiplied whose columns are
+/// here, most of the near field among them. Every block is approximated whole by one rank, so the
 /// matrix is the same, to the last bit, on any number of ranks; products differ by the rounding of their sums.
 ///
 /// \code
@@ -70,8 +71,12 @@ class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdi
              Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;
 
   const HMatrixOperatorReport& report() const;
-  /// The blocks of this rank.
-  const matrix_type& localMatrix() const;
+  /// The blocks of this rank, of those whose columns are its own, and of the others.
+  std::vector<Block> blocks() const;
+  const matrix_type& ownMatrix() const;
+  const matrix_type& otherMatrix() const;
+  /// Bytes of the matrix that one product reads on this rank; vectors not counted.
+  std::int64_t bytesRead() const;
 
  private:
   struct State;

@@ -129,7 +129,7 @@ struct HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
 
   std::shared_ptr<Impl::PrivateComm> ours;
   HMatrixOperatorReport report;
-  std::unique_ptr<matrix_type> matrix;
+  std::unique_ptr<matrix_type> own, other;  ///< blocks whose columns are those of this rank, and the rest
   Teuchos::RCP<const map_type> map, rowMap, columnMap;  ///< rowMap: rows that the blocks of this rank touch
   std::unique_ptr<halo_type> rowHalo, columnHalo;
   Teuchos::RCP<multivector_type> rows, columns;  ///< work vectors
@@ -146,6 +146,32 @@ struct HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
                          indices.data(), static_cast<typename Teuchos::Array<int>::size_type>(indices.size())),
                      0, comm));
   }
+  /// Progress goes from one to the other, by how many entries their blocks have.
+  void makeMatrices(const ClusterTree& tree, std::vector<Block> ownBlocks, std::vector<Block> otherBlocks,
+                    const EntryKernel<Scalar>& kernel, const HMatrixOptions& options);
+  /// The rows, or the columns, of both matrices.
+  PlaceRanges placesOf(std::vector<int> (matrix_type::*places)() const) const {
+    std::vector<std::pair<int, int>> ranges;
+    for (const matrix_type* matrix : {own.get(), other.get()}) {
+      for (const int place : (matrix->*places)()) {
+        ranges.emplace_back(place, place + 1);
+      }
+    }
+    return PlaceRanges(std::move(ranges));
+  }
+  /// Lets a matrix find its rows and columns in vectors of all of them.
+  static void place(matrix_type& matrix, const PlaceRanges& rows, const PlaceRanges& columns) {
+    const auto positions = [](const std::vector<int>& places, const PlaceRanges& all) {
+      std::vector<int> list;
+      list.reserve(places.size());
+      for (const int one : places) {
+        list.push_back(all.positionOf(one));
+      }
+      return list;
+    };
+    matrix.placeIn(positions(matrix.rowPlaces(), rows), rows.length(), positions(matrix.columnPlaces(), columns),
+                   columns.length());
+  }
   void makeReport();
   void reserve(std::size_t vectors) {
     if (rows.is_null() || rows->getNumVectors() != vectors) {
@@ -156,8 +182,38 @@ struct HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
 };
 
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::makeMatrices(
+    const ClusterTree& tree, std::vector<Block> ownBlocks, std::vector<Block> otherBlocks,
+    const EntryKernel<Scalar>& kernel, const HMatrixOptions& options) {
+  const auto sizeOf = [](const std::vector<Block>& blocks) {
+    return std::accumulate(blocks.begin(), blocks.end(), 1.0,
+                           [](double sum, const Block& block) { return sum + block.rows() + block.columns(); });
+  };
+  const double share = sizeOf(ownBlocks) / (sizeOf(ownBlocks) + sizeOf(otherBlocks));
+  HMatrixOptions part = options;
+  if (options.progress) {
+    part.progress = [&](double done) { options.progress(share * done); };
+  }
+  own = std::make_unique<matrix_type>(tree, tree, std::move(ownBlocks), kernel, part);
+  if (options.progress) {
+    part.progress = [&](double done) { options.progress(share + (1 - share) * done); };
+  }
+  other = std::make_unique<matrix_type>(tree, tree, std::move(otherBlocks), kernel, part);
+}
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
 void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::makeReport() {
-  const HMatrixReport& mine = matrix->report();
+  HMatrixReport mine = own->report();
+  const HMatrixReport& more = other->report();
+  mine.numLowRank += more.numLowRank;
+  mine.numDense += more.numDense;
+  mine.bytes += more.bytes;
+  mine.bytesDense += more.bytesDense;
+  mine.seconds += more.seconds;
+  mine.blocksOfRank.resize(std::max(mine.blocksOfRank.size(), more.blocksOfRank.size()));
+  for (std::size_t rank = 0; rank < more.blocksOfRank.size(); ++rank) {
+    mine.blocksOfRank[rank] += more.blocksOfRank[rank];
+  }
   const MPI_Comm comm = ours->get();
   static_cast<HMatrixReport&>(report) = mine;
   const auto sum = [&](std::int64_t* values, int count) {
@@ -212,12 +268,22 @@ HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::HMatrixOperator(
   std::vector<Block> mine(blocks.begin() + static_cast<std::ptrdiff_t>(cuts[rank]),
                           blocks.begin() + static_cast<std::ptrdiff_t>(cuts[rank + 1]));
   blocks = {};
+  // Of half a symmetric matrix, the rows of a block are columns, too.
+  const auto isOwn = [&](const Block& block) {
+    return block.columnBegin >= begin && block.columnEnd <= end &&
+           (!isHalf || (block.rowBegin >= begin && block.rowEnd <= end));
+  };
+  const auto firstOther = std::stable_partition(mine.begin(), mine.end(), isOwn);
   throwOnAllIfAny(s.ours->get(), Impl::errorIn([&] {
-                    s.matrix = std::make_unique<matrix_type>(tree, tree, std::move(mine), kernel, options);
+                    s.makeMatrices(tree, {mine.begin(), firstOther}, {firstOther, mine.end()}, kernel, options);
                   }));
   s.map = s.makeMap(comm, tree, PlaceRanges({{begin, end}}).places());
-  s.rowMap = s.makeMap(comm, tree, s.matrix->rowPlaces());
-  s.columnMap = s.makeMap(comm, tree, s.matrix->columnPlaces());
+  const PlaceRanges rowPlaces = s.placesOf(&matrix_type::rowPlaces);
+  const PlaceRanges columnPlaces = s.placesOf(&matrix_type::columnPlaces);
+  s.place(*s.own, rowPlaces, columnPlaces);
+  s.place(*s.other, rowPlaces, columnPlaces);
+  s.rowMap = s.makeMap(comm, tree, rowPlaces.places());
+  s.columnMap = s.makeMap(comm, tree, columnPlaces.places());
   s.rowHalo = std::make_unique<halo_type>(typename State::import_type(s.map, s.rowMap), exchange);
   s.columnHalo = std::make_unique<halo_type>(typename State::import_type(s.map, s.columnMap), exchange);
   s.makeReport();
@@ -239,8 +305,22 @@ const HMatrixOperatorReport& HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal
   return state_->report;
 }
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
-auto HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::localMatrix() const -> const matrix_type& {
-  return *state_->matrix;
+auto HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::ownMatrix() const -> const matrix_type& {
+  return *state_->own;
+}
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+auto HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::otherMatrix() const -> const matrix_type& {
+  return *state_->other;
+}
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+std::vector<Block> HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::blocks() const {
+  std::vector<Block> blocks = state_->own->blocks();
+  blocks.insert(blocks.end(), state_->other->blocks().begin(), state_->other->blocks().end());
+  return blocks;
+}
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+std::int64_t HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::bytesRead() const {
+  return state_->own->bytesRead() + state_->other->bytesRead();
 }
 
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
@@ -259,17 +339,26 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
   try {
     s.reserve(X.getNumVectors());
     multivector_type &x = transposed ? *s.rows : *s.columns, &y = transposed ? *s.columns : *s.rows;
-    imported = true;
-    in.doImport(X, x, Tpetra::INSERT);
-    const auto xView = x.getLocalViewDevice(Tpetra::Access::ReadOnly);
-    const auto yView = y.getLocalViewDevice(Tpetra::Access::OverwriteAll);
-    const auto layout = [](const auto& view) {
-      return Kokkos::LayoutStride(view.extent(0), 1, view.extent(1), view.stride(1));
-    };
-    const Input from(xView.data(), layout(xView));
-    const Output to(yView.data(), layout(yView));
+    y.putScalar(Traits::zero());
     const auto& space = Impl::defaultSpace<typename Node::execution_space>();
-    transposed ? s.matrix->multiplyTransposed(space, from, to) : s.matrix->multiply(space, from, to);
+    const auto add = [&](const matrix_type& matrix) {
+      const auto xView = x.getLocalViewDevice(Tpetra::Access::ReadOnly);
+      const auto yView = y.getLocalViewDevice(Tpetra::Access::ReadWrite);
+      const auto layout = [](const auto& view) {
+        return Kokkos::LayoutStride(view.extent(0), 1, view.extent(1), view.stride(1));
+      };
+      const Input from(xView.data(), layout(xView));
+      const Output to(yView.data(), layout(yView));
+      transposed ? matrix.multiplyTransposed(space, from, to, 1, 1) : matrix.multiply(space, from, to, 1, 1);
+    };
+    imported = true;
+    if (transposed) {
+      in.doImport(X, x, Tpetra::INSERT);
+      add(*s.own);
+    } else {
+      in.doImport(X, x, Tpetra::INSERT, [&] { add(*s.own); });
+    }
+    add(*s.other);
     Impl::fence(space, "Komvos::HMatrixOperator::apply: multiplied before y is sent");
   } catch (...) {
     if (!imported) {
