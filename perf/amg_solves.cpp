@@ -24,7 +24,7 @@
 #include "problem/partition.hpp"
 #include "problem/preconditioner.hpp"
 #include "problem/problem.hpp"
-#include "solve/belos_solve.hpp"
+#include "problem/belos_solve.hpp"
 #include "support/text_format.hpp"
 #ifdef KOMVOS_HAVE_PETSC
 #include "petsc_solve.hpp"

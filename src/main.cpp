@@ -14,6 +14,8 @@
 
 #include "Komvos_Error.hpp"
 #include "analyze/analyze.hpp"
+#include "bem/bem.hpp"
+#include "bem/bem_options.hpp"
 #include "bench/bench_halo.hpp"
 #include "calibrate/calibrate.hpp"
 #include "calibrate/calibrate_options.hpp"
@@ -47,8 +49,9 @@ struct Command {
 
 /// The subcommands with their options. Not movable: the parsers point into it.
 struct Program {
-  CLI::App app{"Node-aware halo exchange for Trilinos", "komvos"};
+  CLI::App app{"Node-aware halo exchange and hierarchical matrices for Trilinos", "komvos"};
   SolveOptions solve;
+  BemOptions bem;
   AnalyzeOptions analyze;
   CalibrateOptions calibrate;
   BenchHaloOptions benchHalo;
@@ -62,6 +65,8 @@ struct Program {
     commands = {
         {"solve", &addSolveCommand(app, solve), [this](const CLI::App& parser) { checkSolveOptions(parser, solve); },
          [this] { return runSolve(solve); }},
+        {"bem", &addBemCommand(app, bem), [this](const CLI::App& parser) { checkBemOptions(parser, bem); },
+         [this] { return runBem(bem); }},
         {"analyze", &addAnalyzeCommand(app, analyze),
          [this](const CLI::App& parser) { checkAnalyzeOptions(parser, analyze); },
          [this] { return runAnalyze(analyze); }},
@@ -94,7 +99,7 @@ int run(std::vector<std::string> arguments) {
   } catch (const CLI::Success& success) {  // --help, --version
     return rank == 0 ? program.app.exit(success) : 0;
   } catch (const CLI::RequiredError&) {
-    throw Komvos::BadInput("the subcommands are solve, analyze, calibrate and bench halo" +
+    throw Komvos::BadInput("the subcommands are solve, bem, analyze, calibrate and bench halo" +
                            (first.empty() || first == "bench" ? "" : ", there is no '" + first + "'") +
                            " (see komvos --help)");
   } catch (const CLI::ParseError& error) {

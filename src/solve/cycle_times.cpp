@@ -7,17 +7,16 @@
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_Statistics.hpp"
 #include "Komvos_TpetraShim.hpp"
+#include "support/exchange_regions.hpp"
 #include "support/gnuplot.hpp"
 #include "support/text_format.hpp"
 
-// How this works. MueLu has a timer for each level, which stops while the cycle is on a coarser one. Exchanges,
-// Tpetra's and ours, are regions of Kokkos' profiling interface: the time between the first that begins and the one
-// that ends last counts for the level whose timer runs. What is left of a level's time is work.
+// How this works. MueLu has a timer for each level, which stops while the cycle is on a coarser one. An
+// exchange counts for the level whose timer runs. What is left of a level's time is work.
 namespace Komvos::Program {
 
 namespace {
@@ -27,25 +26,15 @@ using Teuchos::RCP;
 using Teuchos::Time;
 using Teuchos::TimeMonitor;
 
-/// Sums up what happens in exchanges while it lives. Kokkos' callbacks have no argument for it: there is one at a time.
+/// Sums up what happens in exchanges while it lives.
 class ExchangeClock {
  public:
-  explicit ExchangeClock(int levels) : seconds_(levels) {
+  explicit ExchangeClock(int levels) : seconds_(levels), regions_([this](double seconds) { add(seconds); }) {
     for (int level = 0; level < levels; ++level) {
       timers_.push_back(TimeMonitor::getNewCounter("MueLu: Hierarchy: Solve (level=" + std::to_string(level) + ")"));
       timers_.back()->reset();
     }
-    active_ = this;
-    Kokkos::Tools::Experimental::set_push_region_callback(push);
-    Kokkos::Tools::Experimental::set_pop_region_callback(pop);
   }
-  ~ExchangeClock() {
-    Kokkos::Tools::Experimental::set_push_region_callback(nullptr);
-    Kokkos::Tools::Experimental::set_pop_region_callback(nullptr);
-    active_ = nullptr;
-  }
-  ExchangeClock(const ExchangeClock&) = delete;
-  ExchangeClock& operator=(const ExchangeClock&) = delete;
 
   LevelTime of(int level) const {
     const double exchange = seconds_[level];
@@ -53,38 +42,16 @@ class ExchangeClock {
   }
 
  private:
-  static bool isExchange(const char* name) {
-    return std::strncmp(name, "Tpetra::DistObject::", 20) == 0 || std::strncmp(name, "Komvos::Exchange::", 18) == 0;
-  }
-  static void push(const char* name) {
-    ExchangeClock& clock = *active_;
-    if (clock.depthOfExchange_ == 0 && isExchange(name)) {
-      clock.depthOfExchange_ = clock.depth_ + 1;
-      clock.begin_ = MPI_Wtime();
+  void add(double seconds) {
+    for (std::size_t level = 0; level < timers_.size(); ++level) {
+      seconds_[level] += timers_[level]->isRunning() ? seconds : 0;
     }
-    ++clock.depth_;
-  }
-  static void pop() {
-    ExchangeClock& clock = *active_;
-    if (clock.depthOfExchange_ > 0 && clock.depth_ == clock.depthOfExchange_) {
-      clock.depthOfExchange_ = 0;
-      const double seconds = MPI_Wtime() - clock.begin_;
-      for (std::size_t level = 0; level < clock.timers_.size(); ++level) {
-        clock.seconds_[level] += clock.timers_[level]->isRunning() ? seconds : 0;
-      }
-    }
-    --clock.depth_;
   }
 
-  static ExchangeClock* active_;
   std::vector<RCP<Time>> timers_;
   std::vector<double> seconds_;
-  int depth_ = 0;
-  int depthOfExchange_ = 0;
-  double begin_ = 0;
+  ExchangeRegions regions_;
 };
-
-ExchangeClock* ExchangeClock::active_ = nullptr;
 
 /// A sample: seconds of one cycle, on each level. \note Collective.
 std::vector<LevelTime> sample(Preconditioner& preconditioner, const MultiVector& b, MultiVector& x, int cycles) {

@@ -10,7 +10,8 @@
 #include "Komvos_DirectSolver.hpp"
 #include "Komvos_HaloReport.hpp"
 #include "solve/cycle_times.hpp"
-#include "solve/residual_history.hpp"
+#include "support/exchange_choice.hpp"
+#include "support/residual_history.hpp"
 
 namespace Komvos::Program {
 
@@ -20,19 +21,12 @@ struct HaloEntry {
   HaloReport report;
 };
 
-struct SolveReport {
+struct SolveReport : ExchangeSummary {
   std::string problem;
   long long rows = 0;
   long long entries = 0;
   bool symmetric = false;
-  std::string topology;  ///< for people
-  std::vector<int> ranksPerNode;
-  int ranks = 0;
-  bool topologyGiven = false;
   std::string partition;
-  std::string route, pairing, intraNode;  ///< as asked for
-  std::string tuning;
-  bool fromTuningCache = false;  ///< a tuning cache decides instead, where it has a decision
   std::string solver, preconditioner;
   int iterations = 0;
   int maxIterations = 0;

@@ -3,7 +3,6 @@
 #include <MatrixMarket_Tpetra.hpp>
 #include <Tpetra_Core.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
-#include <iostream>
 #include <memory>
 #include <sstream>
 
@@ -11,18 +10,19 @@
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_TuningCache.hpp"
+#include "problem/belos_solve.hpp"
 #include "problem/partition.hpp"
 #include "problem/preconditioner.hpp"
-#include "solve/belos_solve.hpp"
-#include "solve/convergence_plot.hpp"
 #include "solve/cycle_times.hpp"
 #include "solve/direct_solve.hpp"
 #include "solve/report.hpp"
-#include "solve/solve_exchange.hpp"
+#include "support/convergence_plot.hpp"
+#include "support/exchange_choice.hpp"
 #include "support/gnuplot.hpp"
 #include "support/output_file.hpp"
 #include "support/parameter_file.hpp"
 #include "support/progress_line.hpp"
+#include "support/report_output.hpp"
 #include "support/run_collectively.hpp"
 
 // How this works. runSolve() first does all that may be refused: it resolves the options of the exchange, checks that
@@ -124,31 +124,6 @@ void writeSolution(const std::string& path, const MultiVector& x, const std::str
   onRankZero(mpiOf(comm), [&] { file->commit(); });
 }
 
-/// \note Collective.
-void saveTuningCache(const std::string& path, const TuningCache& cache, const CommPtr& comm) {
-  onRankZero(mpiOf(comm), [&] {
-    OutputFile file(path);
-    file.stream() << cache.toText();
-    file.commit();
-  });
-}
-
-void writeReport(const SolveOptions& options, const SolveReport& report, const CommPtr& comm) {
-  onRankZero(mpiOf(comm), [&] {
-    const bool jsonOnStdout = options.jsonFile == "-";
-    if (!options.quiet) {
-      (jsonOnStdout ? std::cerr : std::cout) << toText(report) << std::flush;
-    }
-    if (jsonOnStdout) {
-      std::cout << toJson(report) << std::flush;
-    } else if (!options.jsonFile.empty()) {
-      OutputFile file(options.jsonFile);
-      file.stream() << toJson(report);
-      file.commit();
-    }
-  });
-}
-
 void record(const BelosResult& result, SolveReport& report) {
   report.solver = result.solver + (result.variant.empty() ? "" : ", " + result.variant);
   report.history = result.history;
@@ -178,14 +153,17 @@ void writeOutputs(const SolveOptions& options, const SolveReport& report, const 
     writeSolution(options.solutionFile, x, "komvos " KOMVOS_VERSION ", solution of " + report.problem);
   }
   if (decisions != nullptr) {
-    saveTuningCache(options.saveTuningCacheFile, *decisions, comm);
+    saveTuningCache(options.saveTuningCacheFile, *decisions, mpiOf(comm));
   }
-  writeReport(options, report, comm);
+  writeReport(toText(report), toJson(report), options.quiet, options.jsonFile, mpiOf(comm));
   if (!options.cyclePlotFile.empty()) {
     onRankZero(mpiOf(comm), [&] { drawPlot(options.cyclePlotFile, *report.cycles, report.problem, report.topology); });
   }
   if (!options.convergencePlotFile.empty()) {
-    onRankZero(mpiOf(comm), [&] { drawConvergence(options.convergencePlotFile, report); });
+    onRankZero(mpiOf(comm), [&] {
+      drawConvergence(options.convergencePlotFile, report.problem + ", " + report.solver, report.history,
+                      report.tolerance);
+    });
   }
   if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
     printError(why);

@@ -33,45 +33,6 @@ const char* const footer =
     "(a residual up to 0.1 % above it is accepted). Exit status: 0 solved, 1 wrong input, 2 not converged, 3 internal "
     "error.";
 
-/// How halos are exchanged.
-void addExchangeOptions(CLI::App& solve, SolveOptions& options) {
-  solve
-      .add_option("--ranks-per-node", options.ranksPerNode,
-                  "ranks on each node, on each in turn, or a node for each rank; default: as MPI says")
-      ->type_name("K|K,K,...|@FILE");
-  solve
-      .add_option("--ranks-per-socket", options.ranksPerSocket,
-                  "consecutive ranks on each socket; default: as they are bound, if the nodes are as MPI says")
-      ->check(CLI::PositiveNumber);
-  solve.add_option("--route", options.route,
-                   "how halos travel: standard, two-step, three-step, split[:V], axis[:C,X,Y,Z], sockets or auto, what "
-                   "is fastest on each halo (default auto)");
-  solve.add_option("--pairing", options.pairing, "which ranks carry what crosses nodes (default by-volume)")
-      ->check(CLI::IsMember({"by-volume", "least-loaded", "majority"}));
-  solve.add_option("--on-node", options.intraNode, "what carries values between ranks of a node (default auto)")
-      ->check(CLI::IsMember({"messages", "shared-memory", "auto"}));
-  solve
-      .add_option("--tuning", options.tuning,
-                  "when routes are compared: online, in the iterations; exhaustive, before them; off (default online)")
-      ->check(CLI::IsMember({"online", "exhaustive", "off"}));
-  solve
-      .add_option("--machine", options.machine,
-                  "try first what promises most on this machine, and nothing that cannot win: blue-waters, or a file "
-                  "of `komvos calibrate`")
-      ->type_name("NAME|FILE");
-  solve
-      .add_option("--save-tuning-cache", options.saveTuningCacheFile,
-                  "write the decision for each halo, for --tuning-cache")
-      ->type_name("FILE");
-  solve
-      .add_option("--tuning-cache", options.tuningCacheFile,
-                  "follow the decisions in this file and tune only halos that it has none for; ignored beside --route, "
-                  "--pairing or --on-node")
-      ->type_name("FILE");
-  solve.add_flag("--require-tuning-cache", options.requireTuningCache,
-                 "it is an error if the tuning cache has no decision for a halo");
-}
-
 }  // namespace
 
 CLI::App& addSolveCommand(CLI::App& app, SolveOptions& options) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "problem/problem_options.hpp"
+#include "support/exchange_choice.hpp"
 
 namespace CLI {
 class App;
@@ -13,17 +14,7 @@ class App;
 
 namespace Komvos::Program {
 
-struct SolveOptions : ProblemOptions {
-  std::string ranksPerNode;
-  int ranksPerSocket = 0;  ///< 0: not given
-  std::string route;
-  std::string pairing;
-  std::string intraNode;
-  std::string tuning;
-  std::string machine;
-  std::string tuningCacheFile;
-  bool requireTuningCache = false;
-  std::string saveTuningCacheFile;
+struct SolveOptions : ProblemOptions, ExchangeChoice {
   std::string solver = "auto";
   std::string preconditioner;  ///< empty: muelu, but jacobi for "random"
   std::string partition = "contiguous";

@@ -1,4 +1,4 @@
-#include "solve/belos_solve.hpp"
+#include "problem/belos_solve.hpp"
 
 #include <BelosConfigDefs.hpp>
 #include <BelosLinearProblem.hpp>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "Komvos_BelosSolvers.hpp"
 #include "Komvos_Error.hpp"
@@ -15,9 +16,9 @@
 #include "support/run_collectively.hpp"
 
 // How this works. Belos stops on the residual of its own recurrence. solveWithBelos() therefore solves for a correction
-// d of the current x, computes the true residual r = b - A x with Tpetra's product, and starts again from r as long as
-// Belos was satisfied, the tolerance is not met and the residual still falls. makeProblem() and solveOnce() are one
-// such round.
+// d of the current x, computes the true residual r = b - A x with the plain operator, and starts again from r as long
+// as Belos was satisfied, the tolerance is not met and the residual still falls. makeProblem() and solveOnce() are one
+// such round. Of several right-hand sides, the one whose relative residual is largest counts.
 namespace Komvos::Program {
 
 namespace {
@@ -40,17 +41,30 @@ std::string joined(const Teuchos::Array<std::string>& names) {
   return text;
 }
 
-double norm(const MultiVector& vector) {
-  Teuchos::Array<double> norms(1);
-  vector.norm2(norms());
-  return norms[0];
+using Norms = Teuchos::Array<double>;
+
+Norms normsOf(const MultiVector& vectors) {
+  Norms norms(static_cast<Norms::size_type>(vectors.getNumVectors()));
+  vectors.norm2(norms());
+  return norms;
 }
 
-/// r = b - A x; returns its norm.
-double residual(const Matrix& A, const MultiVector& b, const MultiVector& x, MultiVector& r) {
+/// The largest of these norms, each as a part of that of b.
+template <class List>
+double largest(const List& norms, const Norms& ofB) {
+  double most = 0;
+  for (Norms::size_type column = 0; column < ofB.size(); ++column) {
+    const double part = norms[column] / ofB[column];
+    most = std::isnan(most) || part <= most ? most : part;  // NaN is the largest of all
+  }
+  return most;
+}
+
+/// r = b - A x; returns its relative norm.
+double residual(const Operator& A, const MultiVector& b, const MultiVector& x, const Norms& ofB, MultiVector& r) {
   Tpetra::deep_copy(r, b);
   A.apply(x, r, Teuchos::NO_TRANS, -1.0, 1.0);
-  return norm(r);
+  return largest(normsOf(r), ofB);
 }
 
 /// These take the preconditioner from the left only, or measure the plain residual anyway. The others get it from the
@@ -87,16 +101,16 @@ RCP<LinearProblem> makeProblem(const RCP<Operator>& A, const RCP<Operator>& prec
 /// Notes residuals, and lets the solver go on.
 class HistoryTest : public Belos::StatusTest<double, MultiVector, Operator> {
  public:
-  HistoryTest(const Matrix& plain, double sizeOfB, ResidualHistory& history)
-      : plain_(plain), sizeOfB_(sizeOfB), history_(history) {}
+  HistoryTest(const Operator& plain, Norms sizeOfB, ResidualHistory& history)
+      : plain_(plain), sizeOfB_(std::move(sizeOfB)), history_(history) {}
 
   Belos::StatusType checkStatus(Belos::Iteration<double, MultiVector, Operator>* iteration) override {
     std::vector<double> norms;
     iteration->getNativeResiduals(&norms);
     const auto& problem = iteration->getProblem();
     MultiVector r(*problem.getRHS(), Teuchos::Copy);
-    history_.estimated.push_back(norms.at(0) / sizeOfB_);
-    history_.computed.push_back(residual(plain_, *problem.getRHS(), *problem.getLHS(), r) / sizeOfB_);
+    history_.estimated.push_back(largest(norms, sizeOfB_));
+    history_.computed.push_back(residual(plain_, *problem.getRHS(), *problem.getLHS(), sizeOfB_, r));
     return Belos::Failed;
   }
   Belos::StatusType getStatus() const override { return Belos::Failed; }
@@ -104,8 +118,8 @@ class HistoryTest : public Belos::StatusTest<double, MultiVector, Operator> {
   void print(std::ostream&, int) const override {}
 
  private:
-  const Matrix& plain_;
-  double sizeOfB_;
+  const Operator& plain_;
+  Norms sizeOfB_;
   ResidualHistory& history_;
 };
 
@@ -159,38 +173,43 @@ std::string resolveSolver(const std::string& name, const MatrixTraits& traits, b
 }
 
 BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, const RCP<Operator>& preconditioner,
-                           const Matrix& plain, const MultiVector& b, MultiVector& x,
+                           const Operator& plain, const MultiVector& b, MultiVector& x,
                            Teuchos::ParameterList& parameters, bool showProgress, bool keepHistory) {
   BelosResult result;
   result.solver = solver;
   result.tolerance = parameters.get<double>("Convergence Tolerance");
   result.maxIterations = parameters.get<int>("Maximum Iterations");
   x.putScalar(0);
-  const double sizeOfB = norm(b);
-  if (sizeOfB == 0) {
+  const Norms sizeOfB = normsOf(b);
+  const auto zeros = std::count(sizeOfB.begin(), sizeOfB.end(), 0.0);
+  if (zeros == sizeOfB.size()) {
     result.belosConverged = true;
     return result;
+  }
+  if (zeros > 0) {
+    throw BadInput("solve: " + std::to_string(zeros) + " of " + std::to_string(sizeOfB.size()) +
+                   " right-hand sides are zero");
   }
   ProgressLine progress(showProgress);
   listen(parameters, progress.stream());
   Factory factory;
   const auto r = rcp(new MultiVector(b, Teuchos::Copy));
-  const auto d = rcp(new MultiVector(x.getMap(), 1));
+  const auto d = rcp(new MultiVector(x.getMap(), x.getNumVectors()));
   const RCP<HistoryTest> history = keepHistory ? rcp(new HistoryTest(plain, sizeOfB, result.history)) : Teuchos::null;
   const double start = MPI_Wtime();
-  double sizeOfR = sizeOfB;
+  double sizeOfR = 1;
   for (bool again = true; again; result.restarts += again ? 1 : 0) {
     d->putScalar(0);
     const auto once = Teuchos::parameterList(parameters);
-    once->set("Convergence Tolerance", std::min(0.5, result.tolerance * sizeOfB / sizeOfR));
+    once->set("Convergence Tolerance", std::min(0.5, result.tolerance / sizeOfR));
     once->set("Maximum Iterations", result.maxIterations - result.iterations);
     const bool satisfied =
         solveOnce(factory, makeProblem(A, preconditioner, solver, d, r), once, progress, history, result);
-    result.belosResidual *= sizeOfR / sizeOfB;
+    result.belosResidual *= sizeOfR;
     x.update(1, *d, 1);  // x + A^-1 r
     const double before = sizeOfR;
-    sizeOfR = residual(plain, b, x, *r);
-    result.trueResidual = sizeOfR / sizeOfB;
+    sizeOfR = residual(plain, b, x, sizeOfB, *r);
+    result.trueResidual = sizeOfR;
     again = satisfied && !result.converged() && sizeOfR < 0.5 * before && result.restarts < maxRestarts &&
             result.iterations < result.maxIterations;
   }

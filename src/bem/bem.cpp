@@ -1,0 +1,336 @@
+#include "bem/bem.hpp"
+
+#include <Tpetra_Core.hpp>
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "Komvos_Error.hpp"
+#include "Komvos_HMatrixOperator.hpp"
+#include "Komvos_HMatrixPreconditioner.hpp"
+#include "Komvos_NodeTopology.hpp"
+#include "Komvos_TuningCache.hpp"
+#include "Komvos_VtuFile.hpp"
+#include "bem/bem_kernel.hpp"
+#include "bem/bem_mesh.hpp"
+#include "bem/bem_report.hpp"
+#include "bem/block_plot.hpp"
+#include "bem/boundary_problem.hpp"
+#include "bem/helmholtz.hpp"
+#include "bem/set_up_progress.hpp"
+#include "bem/timed_operator.hpp"
+#include "problem/belos_solve.hpp"
+#include "problem/partition.hpp"
+#include "support/convergence_plot.hpp"
+#include "support/gnuplot.hpp"
+#include "support/output_file.hpp"
+#include "support/progress_line.hpp"
+#include "support/report_output.hpp"
+#include "support/run_collectively.hpp"
+#include "support/text_format.hpp"
+
+// How this works. runBem() first does all that may be refused, the mesh included. Then it makes the hierarchical
+// matrix, estimates its error, times products, and solves; Belos gets operators that note how long they take.
+// boundary_problem.hpp knows what the right-hand sides are and what the solutions mean. Whatever is found goes into one
+// BemReport. All functions are collective.
+namespace Komvos::Program {
+
+namespace {
+
+using Operator = Tpetra::Operator<>;
+using Teuchos::RCP;
+using Teuchos::rcp;
+
+/// So many right-hand sides are solved together. Belos' BICGSTAB (13.2) claims small residuals that it does not have,
+/// where some of several right-hand sides have converged before the others.
+int mostTogether(const std::string& solver) { return solver == "BICGSTAB" ? 1 : 16; }
+
+MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFromTeuchos(*comm); }
+
+/// Before the work, not after it. \note Collective.
+void checkOutputs(const BemOptions& options, MPI_Comm comm) {
+  onRankZero(comm, [&] {
+    for (const std::string& file : {options.densityFile, options.saveTuningCacheFile, options.jsonFile,
+                                    options.blockPlotFile, options.convergencePlotFile}) {
+      if (!file.empty() && file != "-") {
+        OutputFile::checkWritable(file);
+      }
+    }
+    if (!options.convergencePlotFile.empty()) {
+      Gnuplot::requireInstalled("--convergence-plot");
+    }
+  });
+}
+
+/// What Belos knows the solver by; empty for none. \throws BadInput
+std::string solverOf(const BemOptions& options) {
+  if (!options.solves()) {
+    return "";
+  }
+  const std::string name = options.solver == "auto" ? "pipelined-bicgstab" : options.solver;
+  const std::string solver = resolveSolver(name, MatrixTraits(), options.preconditioner != "none");
+  if (!options.convergencePlotFile.empty() && !keepsHistory(solver)) {
+    throw BadInput("bem: --convergence-plot needs --solver pipelined-bicgstab; " + solver +
+                   " does not tell its iterations");
+  }
+  return solver;
+}
+
+void requireRanks(const BemOptions& options, int ranks) {
+  if (options.kernel == "helmholtz" && ranks > 1) {
+    throw BadInput("bem: --kernel helmholtz runs on one rank, not on " + std::to_string(ranks) +
+                   ": its matrix is complex, and this Trilinos has no complex vectors");
+  }
+}
+
+std::string kernelName(const BemOptions& options) {
+  return options.kernel == "yukawa"      ? format("yukawa, kappa %g / m", options.kappa)
+         : options.kernel == "helmholtz" ? format("helmholtz, wavenumber %g / m", options.wavenumber)
+                                         : options.kernel;
+}
+
+void record(const BemOptions& options, const BemMesh& mesh, BemReport& report) {
+  report.geometry = mesh.name;
+  report.triangles = mesh.size();
+  report.vertices = static_cast<long long>(mesh.surface.vertices.size());
+  report.bodies = mesh.numBodies();
+  report.area = std::accumulate(mesh.areas.begin(), mesh.areas.end(), 0.0);
+  report.faults = mesh.faults;
+  report.kernel = kernelName(options);
+  report.problem = options.problem;
+  report.accuracy = options.accuracy;
+  report.eta = options.eta;
+  report.leafSize = options.leafSize;
+  report.approximation = options.approximation;
+  report.clusterSplit = options.clusterSplit;
+  report.storage = options.storage;
+}
+
+/// \note Collective.
+ErrorEstimate estimateError(const Operator& A, const EntryKernel<double>& kernel, int unknowns, MPI_Comm comm) {
+  const auto& map = *A.getDomainMap();
+  MultiVector x(A.getDomainMap(), errorVectors), y(A.getRangeMap(), errorVectors);
+  {
+    const auto values = x.getLocalViewHost(Tpetra::Access::OverwriteAll);
+    for (int row = 0; row < static_cast<int>(x.getLocalLength()); ++row) {
+      for (int vector = 0; vector < errorVectors; ++vector) {
+        values(row, vector) = errorSign(map.getGlobalElement(row), vector);
+      }
+    }
+  }
+  A.apply(x, y);
+  const std::vector<int> rows = errorRows(unknowns);
+  std::vector<int> mine;
+  std::vector<double> product;
+  const auto values = y.getLocalViewHost(Tpetra::Access::ReadOnly);
+  for (const int row : rows) {
+    if (map.isNodeGlobalElement(row)) {
+      mine.push_back(row);
+      for (int vector = 0; vector < errorVectors; ++vector) {
+        product.push_back(values(map.getLocalElement(row), vector));
+      }
+    }
+  }
+  ErrorSums sums;
+  throwOnAllIfAny(comm, Impl::errorIn([&] { sums = errorSums(kernel, unknowns, mine, product); }));
+  std::array<double, 2> both{sums.difference, sums.all};
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, both.data(), 2, MPI_DOUBLE, MPI_SUM, comm), "MPI_Allreduce");
+  return {std::sqrt(both[0] / both[1]), static_cast<int>(rows.size()), errorVectors};
+}
+
+HMatrixPreconditionerKind kindOf(const std::string& name) {
+  return name == "diagonal"       ? HMatrixPreconditionerKind::Diagonal
+         : name == "block-jacobi" ? HMatrixPreconditionerKind::BlockJacobi
+         : name == "hodlr"        ? HMatrixPreconditionerKind::Hodlr
+                                  : HMatrixPreconditionerKind::Overlapping;
+}
+
+/// Null for "none". \note Collective.
+RCP<const Operator> makePreconditioner(const BemOptions& options, const Operator& A, const ClusterTree& tree,
+                                       const EntryKernel<double>& kernel, const ExchangeOptions& exchange,
+                                       BemSolve& solve) {
+  solve.preconditioner = options.preconditioner;
+  if (options.preconditioner == "none") {
+    return Teuchos::null;
+  }
+  HMatrixPreconditionerOptions ours;
+  ours.kind = kindOf(options.preconditioner);
+  const auto made = rcp(new HMatrixPreconditioner<>(A.getDomainMap(), tree, kernel, ours, exchange));
+  solve.preconditionerReport = made->report();
+  return made;
+}
+
+/// Adds one group of right-hand sides to what is reported.
+void add(const BelosResult& group, BemSolve& solve) {
+  const BelosResult before = solve;
+  static_cast<BelosResult&>(solve) = group;
+  if (solve.groups++ > 0) {
+    solve.iterations += before.iterations;
+    solve.restarts += before.restarts;
+    solve.seconds += before.seconds;
+    solve.belosConverged = group.belosConverged && before.belosConverged;
+    solve.history = before.history;
+    if (!before.converged() || before.trueResidual > group.trueResidual) {
+      solve.trueResidual = before.trueResidual;
+      solve.belosResidual = before.belosResidual;
+      solve.failureReason = before.failureReason;
+    }
+  }
+}
+
+/// \note Collective.
+SolveParts partsOf(const TimedOperator& A, const TimedOperator* preconditioner, double seconds, MPI_Comm comm) {
+  std::array<double, 3> sums{A.workSeconds(), A.exchangeSeconds(), 0};
+  if (preconditioner != nullptr) {
+    sums[1] += preconditioner->exchangeSeconds();
+    sums[2] = preconditioner->workSeconds();
+  }
+  int ranks = 0;
+  mpiCheck(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, sums.data(), 3, MPI_DOUBLE, MPI_SUM, comm), "MPI_Allreduce");
+  for (double& sum : sums) {
+    sum /= ranks;
+  }
+  return {sums[0], sums[1], sums[2], std::max(0.0, seconds - sums[0] - sums[1] - sums[2])};
+}
+
+/// \return the solutions \note Collective.
+RCP<MultiVector> solveFor(const MultiVector& b, const BemOptions& options, const std::string& solver,
+                          const RCP<const Operator>& A, const RCP<const Operator>& M, bool showProgress,
+                          BemSolve& solve) {
+  const ExchangeClock clock;
+  const auto timedA = rcp(new TimedOperator(A, clock));
+  const RCP<TimedOperator> timedM = M.is_null() ? Teuchos::null : rcp(new TimedOperator(M, clock));
+  const int columns = static_cast<int>(b.getNumVectors());
+  const auto x = rcp(new MultiVector(A->getDomainMap(), columns));
+  solve.rightHandSides = columns;
+  const int together = mostTogether(solver);
+  for (int first = 0; first < columns; first += together) {
+    const Teuchos::Range1D group(first, std::min(first + together, columns) - 1);
+    Teuchos::ParameterList belos;
+    belos.set("Convergence Tolerance", options.tolerance);
+    belos.set("Maximum Iterations", options.maxIterations);
+    const auto xOfGroup = x->subViewNonConst(group);
+    add(solveWithBelos(solver, timedA, timedM, *timedA, *b.subView(group), *xOfGroup, belos, showProgress,
+                       !options.convergencePlotFile.empty()),
+        solve);
+  }
+  solve.products = timedA->count();
+  solve.parts = partsOf(*timedA, timedM.get(), solve.seconds, mpiOf(A->getDomainMap()->getComm()));
+  return x;
+}
+
+/// What a run leaves behind, besides its report.
+struct BemResult {
+  RCP<MultiVector> density;   ///< null if nothing was solved
+  std::vector<Block> blocks;  ///< on rank 0, if they are drawn
+};
+
+/// For all kernels but helmholtz. \note Collective.
+BemResult run(const BemOptions& options, const BemMesh& mesh, const std::string& solver, const CommPtr& comm,
+              const ExchangeOptions& exchange, bool showProgress, BemReport& report) {
+  const MPI_Comm mpi = mpiOf(comm);
+  const double start = MPI_Wtime();
+  const std::unique_ptr<EntryKernel<double>> kernel = makeBemKernel(options, mesh);
+  const ClusterTree tree = makeClusterTree(options, mesh);
+  report.depth = tree.depth();
+  SetUpProgress progress(showProgress);
+  const auto A =
+      rcp(new HMatrixOperator<>(comm, tree, *kernel, progress.listening(matrixOptionsOf(options)), exchange));
+  progress.clear();
+  mpiCheck(MPI_Barrier(mpi), "MPI_Barrier");
+  report.setupSeconds = MPI_Wtime() - start;
+  report.matrix = A->report();
+  report.error = estimateError(*A, *kernel, mesh.size(), mpi);
+  MultiVector x(A->getDomainMap(), 1), y(A->getRangeMap(), 1);
+  x.putScalar(1);
+  report.products = timeProducts(mpi, A->bytesRead(), options.products, [&] { A->apply(x, y); });
+  BemResult result;
+  if (!options.blockPlotFile.empty()) {
+    result.blocks = gatherBlocks(A->blocks(), mpi);
+  }
+  if (options.solves()) {
+    report.solve.emplace();
+    const auto M = makePreconditioner(options, *A, tree, *kernel, exchange, *report.solve);
+    const auto b = rightHandSides(options, mesh, *A);
+    const auto solutions = solveFor(*b, options, solver, A, M, showProgress, *report.solve);
+    result.density = evaluate(options, mesh, *solutions, report.physics);
+  }
+  return result;
+}
+
+/// \note Collective.
+void writeDensity(const std::string& path, const BemMesh& mesh, RCP<MultiVector> density, const CommPtr& comm) {
+  const auto all = static_cast<std::size_t>(mesh.size());
+  moveTo(rcp(new Map(all, comm->getRank() == 0 ? all : 0, 0, comm)), density);
+  onRankZero(mpiOf(comm), [&] {
+    const auto view = density->getLocalViewHost(Tpetra::Access::ReadOnly);
+    std::vector<double> values(all);
+    for (std::size_t i = 0; i < all; ++i) {
+      values[i] = view(i, 0);
+    }
+    OutputFile file(path);
+    writeVtu(file.stream(), mesh.surface, {{"density", &values}});
+    file.commit();
+  });
+}
+
+/// \note Collective.
+void writeOutputs(const BemOptions& options, const BemReport& report, const BemMesh& mesh, const BemResult& result,
+                  const TuningCache* decisions, const CommPtr& comm) {
+  const MPI_Comm mpi = mpiOf(comm);
+  if (!options.densityFile.empty()) {
+    writeDensity(options.densityFile, mesh, result.density, comm);
+  }
+  if (decisions != nullptr) {
+    saveTuningCache(options.saveTuningCacheFile, *decisions, mpi);
+  }
+  writeReport(toText(report), toJson(report), options.quiet, options.jsonFile, mpi);
+  const std::string what = report.geometry + ", " + report.kernel;
+  if (!options.blockPlotFile.empty()) {
+    onRankZero(mpi, [&] {
+      drawBlocks(options.blockPlotFile, result.blocks, mesh.size(),
+                 what + format(", accuracy %g, eta %g", options.accuracy, options.eta));
+    });
+  }
+  if (!options.convergencePlotFile.empty()) {
+    onRankZero(mpi, [&] {
+      drawConvergence(options.convergencePlotFile, what + ", " + report.solve->solver, report.solve->history,
+                      options.tolerance);
+    });
+  }
+  if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
+    printError(why);
+  }
+}
+
+}  // namespace
+
+int runBem(const BemOptions& options) {
+  const CommPtr comm = Tpetra::getDefaultComm();
+  BemReport report;
+  const ExchangeOptions exchange = resolveExchange(options, mpiOf(comm), report);
+  requireRanks(options, comm->getSize());
+  const std::string solver = solverOf(options);
+  checkOutputs(options, mpiOf(comm));
+  const double start = MPI_Wtime();
+  const BemMesh mesh = loadBemMesh(options, mpiOf(comm));
+  requireFits(options, mesh);
+  record(options, mesh, report);
+  report.meshSeconds = MPI_Wtime() - start;
+  const bool showProgress = comm->getRank() == 0 && !options.quiet && isInteractive();
+  BemResult result;
+  if (options.kernel == "helmholtz") {
+    result.blocks = measureHelmholtz(options, mesh, mpiOf(comm), showProgress, report);
+  } else {
+    result = run(options, mesh, solver, comm, exchange, showProgress, report);
+  }
+  writeOutputs(options, report, mesh, result, exchange.record.get(), comm);
+  return !report.solve || report.solve->converged() ? ExitCode::converged : ExitCode::notConverged;
+}
+
+}  // namespace Komvos::Program
