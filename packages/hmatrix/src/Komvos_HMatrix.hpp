@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <vector>
 
@@ -123,12 +124,26 @@ class HMatrix {
   /// columns[j]: so that several matrices share vectors. \param rows [numRows()] \param columns [numColumns()]
   void placeIn(const std::vector<int>& rows, int vectorRows, const std::vector<int>& columns, int vectorColumns);
 
+  /// Writes all that products need, the values as they are stored, with checksums: format version 1.
+  /// \param out binary \throws BadInput if it takes no more
+  void save(std::ostream& out) const;
+  /// What save() wrote; no kernel or tree is needed. The report and products are the same, to the last bit; on a
+  /// machine with other vector instructions, products differ by the rounding of sums. A file is for the scalar that it
+  /// was written for, any execution space, and machines of the same byte order. `in` is then behind what was read.
+  /// \param in binary, of a file or a string: one has to be able to look where it ends
+  /// \throws BadInput if it is not such a file, of another version, too short, or damaged: nothing in it is trusted,
+  /// and no more memory is taken than it has bytes, times a small number
+  static HMatrix load(std::istream& in);
+
   /// For tests and measurements: the kernels of other machines.
   void useKernel(Impl::PanelKernel kernel);
   void useVectorUnit(Impl::VectorUnit unit);
 
  private:
   struct State;
+  class File;
+  explicit HMatrix(std::unique_ptr<State> state);
+
   std::unique_ptr<State> state_;
 };
 

@@ -1,5 +1,6 @@
 /// \file Komvos_HMatrixTypes.cpp
 /// HMatrix, compiled once for the scalars and execution spaces that are promised.
+#include "Komvos_HMatrixFile_def.hpp"
 #include "Komvos_HMatrix_def.hpp"
 
 namespace Komvos {

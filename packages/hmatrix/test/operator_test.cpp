@@ -5,7 +5,15 @@
 #include <Teuchos_DefaultMpiComm.hpp>
 #include <Tpetra_Core.hpp>
 #include <Tpetra_Import.hpp>
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "Komvos_Error.hpp"
@@ -268,6 +276,249 @@ TEST(HMatrixOperator, nobodyWaitsForARankThatThrows) {
     A.apply(x, y, mode);
     EXPECT_LE(errorOf(y, kernel, n, mode == Teuchos::TRANS), 1e-5);
   }
+}
+
+/// A folder that all ranks see, while this object lives. \note Collective.
+class SharedFolder {
+ public:
+  SharedFolder() {
+    std::array<char, 200> path{};
+    if (rank() == 0) {
+      const std::string name = (std::filesystem::temp_directory_path() / "komvos-hmatrix-XXXXXX").string();
+      std::copy(name.begin(), name.end(), path.begin());
+      EXPECT_NE(mkdtemp(path.data()), nullptr);
+    }
+    MPI_Bcast(path.data(), static_cast<int>(path.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
+    path_ = path.data();
+  }
+  ~SharedFolder() {
+    MPI_Barrier(MPI_COMM_WORLD);
+    std::error_code ignored;
+    if (rank() == 0) {
+      std::filesystem::remove_all(path_, ignored);
+    }
+  }
+  static int rank() { return Tpetra::getDefaultComm()->getRank(); }
+  static int size() { return Tpetra::getDefaultComm()->getSize(); }
+  std::string prefix(const std::string& name) const { return (path_ / name).string(); }
+  /// The file of a rank.
+  static std::filesystem::path fileOf(const std::string& prefix, int rank) {
+    return prefix + ".rank" + std::to_string(rank) + ".komvos-hmatrix";
+  }
+  /// \note Collective.
+  std::size_t numFiles() const {
+    MPI_Barrier(MPI_COMM_WORLD);
+    const auto count = std::distance(std::filesystem::directory_iterator(path_), {});
+    MPI_Barrier(MPI_COMM_WORLD);
+    return static_cast<std::size_t>(count);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+Teuchos::RCP<Operator> load(const std::string& prefix) { return Operator::load(Tpetra::getDefaultComm(), prefix); }
+
+/// What load() throws on this rank.
+std::string refusalOf(const std::string& prefix) {
+  try {
+    load(prefix);
+  } catch (const BadInput& error) {
+    return error.what();
+  }
+  return {};
+}
+
+std::string bytesOf(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// The largest difference between products, of both modes.
+double differenceOf(const Operator& A, const Operator& B) {
+  double worst = 0;
+  for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+    const MV x = vectors(A.getDomainMap(), 3);
+    MV y(A.getRangeMap(), 3), z(B.getRangeMap(), 3);
+    A.apply(x, y, mode);
+    B.apply(x, z, mode);
+    y.update(-1, z, 1);
+    std::vector<double> norms(3);
+    y.normInf(Teuchos::arrayViewFromVector(norms));
+    worst = std::max(worst, *std::max_element(norms.begin(), norms.end()));
+  }
+  return worst;
+}
+
+/// 1 / r, which is symmetric.
+class SymmetricProblem {
+ public:
+  explicit SymmetricProblem(int n) : points_(test::spiralOnSphere(n)), tree_(points_, {}, {20}) {}
+  const ClusterTree& tree() const { return tree_; }
+  double operator()(int i, int j) const { return i == j ? 10.0 : 1 / norm(points_[i] - points_[j]); }
+
+ private:
+  std::vector<Point3> points_;
+  ClusterTree tree_;
+};
+
+TEST(HMatrixOperatorFile, hasTheSameBits) {
+  const SharedFolder folder;
+  for (const int n : {2, 900}) {
+    const SymmetricProblem problem(n);
+    const FunctionKernel<double, SymmetricProblem> kernel(problem, true);
+    for (const Storage storage : {Storage::Whole, Storage::Reduced}) {
+      for (const bool isHalf : {false, true}) {
+        HMatrixOptions options = accurate(1e-5);
+        options.storage = storage;
+        options.halfIfSymmetric = isHalf;
+        const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, options);
+        const std::string prefix = folder.prefix("ball");
+        A.save(prefix);
+        const auto B = load(prefix);
+        EXPECT_TRUE(A.getDomainMap()->isSameAs(*B->getDomainMap()));
+        EXPECT_EQ(differenceOf(A, *B), 0);
+        EXPECT_EQ(A.report().bytes, B->report().bytes);
+        EXPECT_EQ(A.report().isHalf, B->report().isHalf);
+        EXPECT_EQ(A.report().seconds, B->report().seconds);
+        EXPECT_EQ(A.report().compression, B->report().compression);
+        EXPECT_EQ(A.report().blocksOfRank, B->report().blocksOfRank);
+        EXPECT_EQ(A.report().bytesOfRank, B->report().bytesOfRank);
+        EXPECT_EQ(A.report().gatheredOfRank, B->report().gatheredOfRank);
+        EXPECT_EQ(A.blocks().size(), B->blocks().size());
+        EXPECT_EQ(folder.numFiles(), static_cast<std::size_t>(SharedFolder::size())) << "nothing unfinished is left";
+      }
+    }
+  }
+}
+
+TEST(HMatrixOperatorFile, whatIsWrongWithOneFileIsThrownOnAllRanks) {
+  const SharedFolder folder;
+  const int last = SharedFolder::size() - 1;
+  const bool isLast = SharedFolder::rank() == last;
+  const Problem problem(500);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-3));
+  const std::string prefix = folder.prefix("ball");
+  const auto path = SharedFolder::fileOf(prefix, last);
+  A.save(prefix);
+  const std::string bytes = isLast ? bytesOf(path) : std::string();
+  const auto refusalWith = [&](const std::string& content) {
+    if (isLast) {
+      std::ofstream(path, std::ios::binary) << content;
+    }
+    return refusalOf(prefix);
+  };
+  for (const std::size_t lost : {1, 200}) {
+    EXPECT_NE(refusalWith(bytes.substr(0, bytes.size() - std::min(lost, bytes.size()))).find(path.string()),
+              std::string::npos);
+  }
+  EXPECT_NE(refusalWith(bytes + "!").find("behind its end"), std::string::npos);
+  for (int piece = 0; piece < 20; ++piece) {
+    std::string other = bytes;
+    if (isLast) {
+      char& byte = other[other.size() * piece / 20];
+      byte = static_cast<char>(byte + 1);
+    }
+    EXPECT_NE(refusalWith(other).find(path.string()), std::string::npos) << piece;
+  }
+  EXPECT_EQ(refusalWith(bytes), "");
+  if (isLast) {
+    std::filesystem::remove(path);
+  }
+  const std::string missing = refusalOf(prefix);
+  EXPECT_NE(missing.find(path.string()), std::string::npos) << missing;
+  EXPECT_NE(missing.find("cannot read"), std::string::npos) << missing;
+}
+
+TEST(HMatrixOperatorFile, filesOfTwoSavesAreNotOneMatrix) {
+  const SharedFolder folder;
+  const int rank = SharedFolder::rank(), size = SharedFolder::size();
+  const Problem problem(300);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-3));
+  const std::string first = folder.prefix("first"), second = folder.prefix("second");
+  A.save(first);
+  A.save(second);
+  EXPECT_EQ(refusalOf(first), "");
+  EXPECT_EQ(refusalOf(second), "");
+  if (size == 1) {
+    return;
+  }
+  if (rank == size - 1) {
+    std::filesystem::rename(SharedFolder::fileOf(second, rank), SharedFolder::fileOf(first, rank));
+  }
+  EXPECT_NE(refusalOf(first).find("of another save"), std::string::npos) << refusalOf(first);
+  A.save(first);
+  EXPECT_EQ(refusalOf(first), "");
+  if (rank == 0) {
+    std::filesystem::rename(SharedFolder::fileOf(first, 1), SharedFolder::fileOf(first, 0));
+    std::filesystem::copy(SharedFolder::fileOf(first, 0), SharedFolder::fileOf(first, 1));
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_NE(refusalOf(first).find("the file of rank 1, not of rank 0"), std::string::npos) << refusalOf(first);
+}
+
+TEST(HMatrixOperatorFile, asManyRanksLoadAsSaved) {
+  const SharedFolder folder;
+  const int rank = SharedFolder::rank(), size = SharedFolder::size();
+  const Problem problem(300);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const std::string all = folder.prefix("all"), one = folder.prefix("one");
+  const auto self = Teuchos::rcp(new Teuchos::MpiComm<int>(MPI_COMM_SELF));
+  Operator(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-3)).save(all);
+  if (rank == 0) {
+    Operator(self, problem.tree(), kernel, accurate(1e-3)).save(one);
+    const auto loaded = Operator::load(self, one);
+    EXPECT_EQ(loaded->getDomainMap()->getGlobalNumElements(), 300U);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (size == 1) {
+    return;
+  }
+  const std::string more = refusalOf(one);
+  EXPECT_NE(more.find("saved by 1 ranks, and loaded by " + std::to_string(size)), std::string::npos) << more;
+  if (rank == 0) {
+    try {
+      Operator::load(self, all);
+      ADD_FAILURE();
+    } catch (const BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find("saved by " + std::to_string(size) + " ranks, and loaded by 1"),
+                std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+TEST(HMatrixOperatorFile, anErrorOfOneRankLeavesTheFilesOfTheLastSave) {
+  const SharedFolder folder;
+  const int rank = SharedFolder::rank(), last = SharedFolder::size() - 1;
+  const Problem problem(300);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-3));
+  const std::string prefix = folder.prefix("ball");
+  const std::filesystem::path path = SharedFolder::fileOf(prefix, last), aside = path.string() + ".aside";
+  A.save(prefix);
+  const std::string before = bytesOf(SharedFolder::fileOf(prefix, rank));
+  if (rank == last) {
+    std::filesystem::rename(path, aside);
+    std::filesystem::create_directory(path);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  try {
+    A.save(prefix);
+    ADD_FAILURE();
+  } catch (const BadInput& error) {
+    EXPECT_NE(std::string(error.what()).find("cannot write '" + path.string()), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(folder.numFiles(), static_cast<std::size_t>(last) + 2) << "nothing unfinished is left";
+  if (rank == last) {
+    std::filesystem::remove(path);
+    std::filesystem::rename(aside, path);
+  }
+  EXPECT_TRUE(bytesOf(SharedFolder::fileOf(prefix, rank)) == before);
+  EXPECT_EQ(differenceOf(A, *load(prefix)), 0);
+  EXPECT_THROW(A.save(folder.prefix("no/such/folder")), BadInput);
 }
 
 }  // namespace

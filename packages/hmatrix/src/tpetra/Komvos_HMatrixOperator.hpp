@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "Komvos_ExchangeOptions.hpp"
@@ -70,6 +71,18 @@ class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdi
              Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),
              Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;
 
+  /// Writes a file a rank, `prefix.rank3.komvos-hmatrix` that of rank 3: format version 1. Each is written beside its
+  /// place, and takes it when all ranks are done; so after an error, files of an earlier save() are as they were. Only
+  /// if a file that is done cannot take its place, the new files of all ranks are removed, and older ones are lost.
+  /// \note Collective. \throws BadInput on all ranks, with the path and the reason
+  void save(const std::string& prefix) const;
+  /// What as many ranks saved; no kernel or tree is needed. Maps, report and products are the same; see HMatrix::load()
+  /// about bits, scalars and machines.
+  /// \note Collective. \throws BadInput on all ranks if a file is missing, not what save() writes, damaged, of another
+  /// save() than that of rank 0, or if another number of ranks saved
+  static Teuchos::RCP<HMatrixOperator> load(const Teuchos::RCP<const Teuchos::Comm<int>>& comm,
+                                            const std::string& prefix, const ExchangeOptions& exchange = {});
+
   const HMatrixOperatorReport& report() const;
   /// The blocks of this rank, of those whose columns are its own, and of the others.
   std::vector<Block> blocks() const;
@@ -80,6 +93,9 @@ class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdi
 
  private:
   struct State;
+  class File;
+  explicit HMatrixOperator(std::unique_ptr<State> state);
+
   std::unique_ptr<State> state_;
 };
 

@@ -2,6 +2,7 @@
 /// HMatrixOperator of double, for all types of maps that the installed Tpetra is compiled for.
 #include <TpetraCore_ETIHelperMacros.h>
 
+#include "Komvos_HMatrixOperatorFile_def.hpp"
 #include "Komvos_HMatrixOperator_def.hpp"
 
 namespace Komvos {
