@@ -45,8 +45,9 @@ def run_examples(build, prefix, mpi):
         for example in ("01_belos_one_line", "02_import", "04_own_topology", "09_assembly"):
             run(mpi(ranks) + [build / example], 60)
         run(mpi(ranks) + [build / "03_choose_and_save_routes", cache], 60)
-        if (build / "08_pipelined_bicgstab").exists():
-            run(mpi(ranks) + [build / "08_pipelined_bicgstab"], 60)
+        for example in ("08_pipelined_bicgstab", "10_boundary_elements"):
+            if (build / example).exists():
+                run(mpi(ranks) + [build / example], 60)
     if (build / "06_belos_and_muelu").exists():
         check_that_only_lines_of_ours_are_new()
         for ranks in (1, 4, 5):
