@@ -1,6 +1,6 @@
-// What does a product of a hierarchical matrix cost: of the bandwidth at which memory can be read, and beside hmat-oss
-// on the same points, with the same kernel and accuracy? Products, reads and hmat-oss' products take turns. One
-// process.
+// What does a product of a hierarchical matrix cost: of the bandwidth at which memory can be read, with values stored
+// whole or reduced, all or half of a symmetric matrix, and beside hmat-oss on the same points, with the same kernel and
+// accuracy? All matrices are made first; their products, and reads of as many bytes, take turns. One process.
 #include <CLI/CLI.hpp>
 #include <Kokkos_Core.hpp>
 #include <Tpetra_Core.hpp>
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <iostream>
-#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -73,14 +73,14 @@ double errorIn(const OneOverDistance& entry, const Vectors& x, const Vectors& y)
 /// Reads as many bytes as a product, and does next to nothing with them.
 class StreamRead {
  public:
-  explicit StreamRead(std::int64_t bytes) : values_("Komvos::StreamRead", static_cast<std::size_t>(bytes) / 8) {}
-  void run() {
+  explicit StreamRead(std::int64_t mostBytes)
+      : values_("Komvos::StreamRead", static_cast<std::size_t>(mostBytes) / 8) {}
+  void run(std::int64_t bytes) {
     constexpr std::int64_t piece = 4096;
     const double* values = values_.data();
-    const auto length = static_cast<std::int64_t>(values_.extent(0));
     double sum = 0;
     Kokkos::parallel_reduce(
-        "Komvos::StreamRead", Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>(0, length / piece),
+        "Komvos::StreamRead", Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>(0, bytes / 8 / piece),
         [=](std::int64_t p, double& to) {
           double sums[16] = {};
           for (std::int64_t i = p * piece; i < (p + 1) * piece; i += 16) {
@@ -120,6 +120,7 @@ class HmatOss {
     auto* admissibility = hmat_create_admissibility_standard(eta);
     matrix_ = hmat_.create_empty_hmatrix_admissibility(tree_, tree_, 0, admissibility);
     hmat_delete_admissibility(admissibility);
+    hmat_.set_low_rank_epsilon(matrix_, accuracy);  // of the recompression after ACA, else 1e-4
     hmat_assemble_context_t context;
     hmat_assemble_context_init(&context);
     context.user_context = const_cast<OneOverDistance*>(&entry);
@@ -146,7 +147,8 @@ class HmatOss {
     hmat_.gemv('N', &one, matrix_, x.data(), &zero, y.data(), static_cast<int>(x.extent(1)));
   }
   nlohmann::json report() const {
-    return {{"seconds_set_up", seconds_},
+    return {{"matrix", "hmat_oss"},
+            {"seconds_set_up", seconds_},
             {"low_rank_blocks", info_.rk_count},
             {"dense_blocks", info_.full_count},
             {"bytes", 8 * info_.compressed_size}};
@@ -162,86 +164,138 @@ class HmatOss {
 #endif
 
 struct Options {
-  std::string geometry = "cylinder", compression = "aca+", storage = "whole";
-  int n = 10000, leaf = 32, samples = 30, vectors = 1;
+  std::string geometry = "cylinder", compression = "aca+";
+  std::vector<std::string> storage{"whole"};
+  std::vector<int> vectors{1};
+  int n = 10000, leaf = 32, samples = 30;
   double accuracy = 1e-4, eta = 2;
-  bool withHmatOss = true, half = false;
+  bool withHmatOss = true;
 };
+
+/// A matrix whose products are timed.
+struct Candidate {
+  std::string name;
+  nlohmann::json report;
+  std::int64_t bytesRead = 0;  ///< 0: not compared with reads
+  std::function<void(const Vectors& x, const Vectors& y)> multiply;
+};
+
+/// \param storage "whole", "reduced", "half" or "half-reduced"
+Candidate makeOurs(const Options& o, const std::string& storage, const Komvos::ClusterTree& tree,
+                   const Komvos::EntryKernel<double>& kernel, double treeSeconds) {
+  Komvos::HMatrixOptions options;
+  options.eta = o.eta;
+  options.lowRank.accuracy = o.accuracy;
+  options.lowRank.approximation = o.compression == "aca" ? Komvos::Approximation::Aca : Komvos::Approximation::AcaPlus;
+  const bool reduced = storage == "reduced" || storage == "half-reduced";
+  options.storage = reduced ? Komvos::Storage::Reduced : Komvos::Storage::Whole;
+  options.halfIfSymmetric = storage.rfind("half", 0) == 0;
+  const Kokkos::Timer timer;
+  const auto matrix = std::make_shared<const Matrix>(tree, tree, kernel, options);
+  const double seconds = treeSeconds + timer.seconds();
+  const auto& report = matrix->report();
+  return {storage,
+          {{"matrix", storage},
+           {"seconds_set_up", seconds},
+           {"low_rank_blocks", report.numLowRank},
+           {"dense_blocks", report.numDense},
+           {"largest_rank", report.largestRank()},
+           {"bytes", report.bytes},
+           {"bytes_read", matrix->bytesRead()}},
+          matrix->bytesRead(),
+          [matrix](const Vectors& x, const Vectors& y) {
+            matrix->multiply(Space(), x, y);
+            Space().fence();
+          }};
+}
+
+Vectors randomVectors(int n, int count) {
+  Vectors x("x", n, count);
+  std::mt19937 generator(1);
+  std::generate(x.data(), x.data() + x.span(),
+                [&] { return std::uniform_real_distribution<double>(-1, 1)(generator); });
+  return x;
+}
+
+/// A line for each matrix: how long a product with so many vectors takes, and over those of the others.
+nlohmann::json timeProducts(const Options& o, const std::vector<Candidate>& candidates, StreamRead& read, int vectors) {
+  const Vectors x = randomVectors(o.n, vectors), y("y", o.n, vectors);
+  std::vector<std::vector<double>> times(candidates.size()), reads(candidates.size());
+  Kokkos::Timer timer;
+  for (int sample = -1; sample < o.samples; ++sample) {  // the first one does not count
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      timer.reset();
+      candidates[c].multiply(x, y);
+      const double ofProduct = timer.seconds();
+      timer.reset();
+      read.run(candidates[c].bytesRead);
+      const double ofRead = timer.seconds();
+      if (sample >= 0) {
+        times[c].push_back(ofProduct);
+        reads[c].push_back(ofRead);
+      }
+    }
+  }
+  const auto medianOfRatios = [](const std::vector<double>& a, const std::vector<double>& b) {
+    std::vector<double> ratios(a.size());
+    std::transform(a.begin(), a.end(), b.begin(), ratios.begin(), std::divides<>());
+    return Komvos::Impl::median(ratios);
+  };
+  auto lines = nlohmann::json::array();
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    nlohmann::json line{
+        {"vectors", vectors}, {"matrix", candidates[c].name}, {"seconds", Komvos::Impl::median(times[c])}};
+    if (candidates[c].bytesRead > 0) {
+      line["read_seconds"] = Komvos::Impl::median(reads[c]);
+      line["of_read_speed"] = medianOfRatios(reads[c], times[c]);
+    }
+    for (std::size_t other = 0; other < candidates.size(); ++other) {
+      if (other != c) {
+        line["over_" + candidates[other].name] = medianOfRatios(times[c], times[other]);
+      }
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
 
 nlohmann::json measure(const Options& o) {
   auto points = pointsOf(o.geometry, o.n);
   const OneOverDistance entry{points};
   const Komvos::FunctionKernel<double, OneOverDistance> kernel(entry, true);
-  Kokkos::Timer timer;
+  const Kokkos::Timer timer;
   const Komvos::ClusterTree tree(points, {}, {o.leaf});
-  Komvos::HMatrixOptions options;
-  options.eta = o.eta;
-  options.lowRank.accuracy = o.accuracy;
-  options.lowRank.approximation = o.compression == "aca" ? Komvos::Approximation::Aca : Komvos::Approximation::AcaPlus;
-  options.storage = o.storage == "reduced" ? Komvos::Storage::Reduced : Komvos::Storage::Whole;
-  options.halfIfSymmetric = o.half;
-  const Matrix matrix(tree, tree, kernel, options);
-  const double seconds = timer.seconds();
-  const auto& report = matrix.report();
-
-  const Vectors x("x", o.n, o.vectors), y("y", o.n, o.vectors);
-  std::mt19937 generator(1);
-  std::generate(x.data(), x.data() + x.span(),
-                [&] { return std::uniform_real_distribution<double>(-1, 1)(generator); });
-  StreamRead read(matrix.bytesRead());
-  std::map<std::string, std::function<void()>> works{{"komvos",
-                                                      [&] {
-                                                        matrix.multiply(Space(), x, y);
-                                                        Space().fence();
-                                                      }},
-                                                     {"read", [&] { read.run(); }}};
-  nlohmann::json result{{"geometry", o.geometry},
-                        {"n", o.n},
-                        {"accuracy", o.accuracy},
-                        {"eta", o.eta},
-                        {"leaf", o.leaf},
-                        {"compression", o.compression},
-                        {"storage", o.storage},
-                        {"half", o.half},
-                        {"vectors", o.vectors},
-                        {"samples", o.samples},
-                        {"threads", Space().concurrency()},
-                        {"bytes_read", matrix.bytesRead()},
-                        {"komvos",
-                         {{"seconds_set_up", seconds},
-                          {"low_rank_blocks", report.numLowRank},
-                          {"dense_blocks", report.numDense},
-                          {"largest_rank", report.largestRank()},
-                          {"bytes", report.bytes}}}};
-  works["komvos"]();
-  result["komvos"]["error"] = errorIn(entry, x, y);
+  const double treeSeconds = timer.seconds();
+  std::vector<Candidate> candidates;
+  std::int64_t mostBytes = 0;
+  for (const std::string& storage : o.storage) {
+    candidates.push_back(makeOurs(o, storage, tree, kernel, treeSeconds));
+    mostBytes = std::max(mostBytes, candidates.back().bytesRead);
+  }
 #ifdef KOMVOS_HAVE_HMAT_OSS
-  std::unique_ptr<HmatOss> other;
   if (o.withHmatOss) {
-    other = std::make_unique<HmatOss>(points, entry, o.accuracy, o.leaf, o.eta, o.compression);
-    result["hmat_oss"] = other->report();
-    works["hmat_oss"] = [&] { other->multiply(x, y); };
-    works["hmat_oss"]();
-    result["hmat_oss"]["error"] = errorIn(entry, x, y);
+    const auto other = std::make_shared<HmatOss>(points, entry, o.accuracy, o.leaf, o.eta, o.compression);
+    candidates.push_back(
+        {"hmat_oss", other->report(), 0, [other](const Vectors& x, const Vectors& y) { other->multiply(x, y); }});
   }
 #endif
-  std::map<std::string, std::vector<double>> times;
-  for (int sample = 0; sample < o.samples; ++sample) {
-    for (const auto& [name, work] : works) {
-      timer.reset();
-      work();
-      times[name].push_back(timer.seconds());
+  nlohmann::json result{{"geometry", o.geometry}, {"n", o.n},
+                        {"accuracy", o.accuracy}, {"eta", o.eta},
+                        {"leaf", o.leaf},         {"compression", o.compression},
+                        {"samples", o.samples},   {"threads", Space().concurrency()}};
+  const Vectors x = randomVectors(o.n, 1), y("y", o.n, 1);
+  for (Candidate& one : candidates) {
+    one.multiply(x, y);
+    one.report["error"] = errorIn(entry, x, y);
+    result["matrices"].push_back(one.report);
+  }
+  StreamRead read(mostBytes);
+  result["products"] = nlohmann::json::array();
+  for (const int vectors : o.vectors) {
+    for (const auto& line : timeProducts(o, candidates, read, vectors)) {
+      result["products"].push_back(line);
     }
   }
-  for (const auto& [name, list] : times) {
-    result[name]["seconds"] = Komvos::Impl::median(list);
-    std::vector<double> ratios;
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      ratios.push_back(times["komvos"][i] / list[i]);
-    }
-    result["komvos_of_" + name] = Komvos::Impl::median(ratios);
-  }
-  result.erase("komvos_of_komvos");
   return result;
 }
 
@@ -257,14 +311,19 @@ int main(int argc, char** argv) {
   app.add_option("--eta", o.eta)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--leaf", o.leaf, "leaf size")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--compression", o.compression)->check(CLI::IsMember({"aca", "aca+"}))->capture_default_str();
-  app.add_option("--vectors", o.vectors)->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--vectors", o.vectors, "of a product; one number, or several with commas")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_option("--samples", o.samples)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--storage", o.storage)->check(CLI::IsMember({"whole", "reduced"}))->capture_default_str();
-  app.add_flag("--half", o.half, "store half of the symmetric matrix");
+  app.add_option("--storage", o.storage, "of the values; one or several with commas, all in memory and timed in turn")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"whole", "reduced", "half", "half-reduced"}))
+      ->capture_default_str();
   app.add_flag("!--without-hmat-oss", o.withHmatOss);
   CLI11_PARSE(app, argc, argv);
   nlohmann::json result{
       {"benchmark", "hmatrix_products"}, {"commit", KOMVOS_COMMIT}, {"processor", Komvos::Impl::processorName()}};
-  result["result"] = measure(o);
+  result.update(measure(o));
   std::cout << result.dump(2) << '\n';
 }
