@@ -10,9 +10,11 @@
 #include <Komvos_BoundaryKernels.hpp>
 #include <Komvos_HMatrixOperator.hpp>
 #include <Komvos_MeshGenerators.hpp>
+#include <Tpetra_Core.hpp>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 using Vector = Tpetra::MultiVector<>;
 using Operator = Tpetra::Operator<>;

@@ -207,7 +207,8 @@ struct HelmholtzForm : ExponentialForm {
   }
   KOKKOS_INLINE_FUNCTION value_type near(const RuleTable& rules, const BoundaryTriangle& t, const Point3& x,
                                          bool) const {
-    return oneOver4Pi * nearExponential(*this, rules, t, x);
+    const double scale = oneOver4Pi;  // complex products take references, and constants have no address on devices
+    return scale * nearExponential(*this, rules, t, x);
   }
 };
 

@@ -58,8 +58,8 @@ class Factorization {
       }
       const bool isLeaf = clusters[c].isLeaf();
       nodes_[i].child = static_cast<int>(nodes_.size());
-      nodes_.push_back({b, middle, level + 1, -1, {}, {}, {}});
-      nodes_.push_back({middle, e, level + 1, -1, {}, {}, {}});
+      nodes_.push_back(Node{b, middle, level + 1, -1, {}, {}, {}});
+      nodes_.push_back(Node{middle, e, level + 1, -1, {}, {}, {}});
       cluster.push_back(isLeaf ? c : clusters[c].child);
       cluster.push_back(isLeaf ? c : clusters[c].child + 1);
     }

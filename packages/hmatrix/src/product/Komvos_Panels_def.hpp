@@ -230,6 +230,8 @@ struct TeamProduct {
 template <class Value, class ExecutionSpace>
 struct TransposedProduct {
   using team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  static constexpr bool onHost = runsOnHost<ExecutionSpace>();
+
   PanelData<Value> data;
   StripKernels<Value> kernels;
   const std::int64_t* firstColumn;
@@ -243,7 +245,7 @@ struct TransposedProduct {
       const PanelStrip strip = data.strips[s];
       const Value* const x = input + (static_cast<std::ptrdiff_t>(panel.output) + strip.row) * numVectors;
       Value* const out = part + firstColumn[s] * numVectors;
-      if constexpr (runsOnHost<ExecutionSpace>()) {
+      if constexpr (onHost) {
         if (const auto kernel = kernels.transposed[static_cast<int>(strip.format)]) {
           kernel(data.values + strip.firstByte, data.values + strip.lowerByte, strip.rows, strip.columns, x, out);
           continue;
