@@ -18,6 +18,7 @@
 #include "Komvos_Statistics.hpp"
 #include "Komvos_SystemInfo.hpp"
 #include "commit.hpp"
+#include "hmatrix_points.hpp"
 #ifdef KOMVOS_HAVE_HMAT_OSS
 #include <hmat/hmat.h>
 #endif
@@ -25,32 +26,11 @@
 namespace {
 
 using Komvos::Point3;
+using Komvos::Perf::OneOverDistance;
+using Komvos::Perf::pointsOf;
 using Space = Kokkos::DefaultHostExecutionSpace;
 using Matrix = Komvos::HMatrix<double, Space>;
 using Vectors = Kokkos::View<double**, Kokkos::LayoutLeft, Kokkos::HostSpace>;
-
-/// Points on a spiral: around a sphere of radius 1, or a cylinder of radius 1 with as much room for each point in both
-/// directions.
-std::vector<Point3> pointsOf(const std::string& geometry, int n) {
-  std::vector<Point3> points;
-  const double pi = 3.14159265358979323846, step = 1.75 * pi / std::sqrt(static_cast<double>(n));
-  const auto around = static_cast<int>(2 * pi / step);
-  for (int i = 0; i < n; ++i) {
-    if (geometry == "sphere") {
-      const double z = 1 - (2 * i + 1.0) / n, r = std::sqrt(1 - z * z), angle = 2.399963229728653 * i;
-      points.push_back({r * std::cos(angle), r * std::sin(angle), z});
-    } else {
-      const double angle = 2 * pi * i / around;
-      points.push_back({std::cos(angle), std::sin(angle), step * i / around});
-    }
-  }
-  return points;
-}
-
-struct OneOverDistance {
-  const std::vector<Point3>& points;
-  double operator()(int i, int j) const { return 1 / (norm(points[i] - points[j]) + 1e-10); }
-};
 
 /// || y - A x || / || y || in some rows, without hierarchical matrices. The diagonal is left out: it is so large that
 /// nothing else would be seen.

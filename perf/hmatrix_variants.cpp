@@ -1,4 +1,4 @@
-// What does a product of a hierarchical matrix cost by each of the ways that paper 004 compares: one gemv after
+// What does a product of a hierarchical matrix cost by each of the ways that Yamazaki et al. compare (paper 004): one gemv after
 // another, batches of gemv in several orders, with launches of fixed and of variable size, and the loops of
 // KokkosBatched, beside our two passes over panels? All have the same blocks, and take turns. One process.
 #include <CLI/CLI.hpp>
@@ -19,10 +19,12 @@
 #include "Komvos_Statistics.hpp"
 #include "Komvos_SystemInfo.hpp"
 #include "commit.hpp"
+#include "hmatrix_points.hpp"
 
 namespace {
 
-using Komvos::Point3;
+using Komvos::Perf::OneOverDistance;
+using Komvos::Perf::pointsOf;
 using Komvos::Impl::BatchLaunches;
 using Komvos::Impl::BatchLoop;
 using Komvos::Impl::BatchOptions;
@@ -31,29 +33,6 @@ using Space = Kokkos::DefaultExecutionSpace;
 using Matrix = Komvos::HMatrix<double, Space>;
 using Batches = Komvos::Impl::BlockBatches<double, Space>;
 using Vectors = Kokkos::View<double**, Kokkos::LayoutLeft, Matrix::memory_space>;
-
-/// The points of perf/hmatrix_products.cpp: on a spiral, around a sphere of radius 1, or a cylinder of radius 1 with as
-/// much room for each point in both directions.
-std::vector<Point3> pointsOf(const std::string& geometry, int n) {
-  std::vector<Point3> points;
-  const double pi = 3.14159265358979323846, step = 1.75 * pi / std::sqrt(static_cast<double>(n));
-  const auto around = static_cast<int>(2 * pi / step);
-  for (int i = 0; i < n; ++i) {
-    if (geometry == "sphere") {
-      const double z = 1 - (2 * i + 1.0) / n, r = std::sqrt(1 - z * z), angle = 2.399963229728653 * i;
-      points.push_back({r * std::cos(angle), r * std::sin(angle), z});
-    } else {
-      const double angle = 2 * pi * i / around;
-      points.push_back({std::cos(angle), std::sin(angle), step * i / around});
-    }
-  }
-  return points;
-}
-
-struct OneOverDistance {
-  const std::vector<Point3>& points;
-  double operator()(int i, int j) const { return 1 / (norm(points[i] - points[j]) + 1e-10); }
-};
 
 struct Options {
   std::string geometry = "cylinder", compression = "aca+";
@@ -213,6 +192,7 @@ nlohmann::json measure(const Options& o) {
   const Komvos::FunctionKernel<double, OneOverDistance> kernel(entry, true);
   const Komvos::ClusterTree tree(points, {}, {o.leaf});
   Komvos::HMatrixOptions options;
+  options.storage = Komvos::Storage::Whole;  // as the batches
   options.eta = o.eta;
   options.lowRank.accuracy = o.accuracy;
   options.lowRank.approximation = o.compression == "aca" ? Komvos::Approximation::Aca : Komvos::Approximation::AcaPlus;

@@ -53,17 +53,12 @@ MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFrom
 
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const BemOptions& options, MPI_Comm comm) {
-  onRankZero(comm, [&] {
-    for (const std::string& file : {options.densityFile, options.saveTuningCacheFile, options.jsonFile,
-                                    options.blockPlotFile, options.convergencePlotFile}) {
-      if (!file.empty() && file != "-") {
-        OutputFile::checkWritable(file);
-      }
-    }
-    if (!options.convergencePlotFile.empty()) {
-      Gnuplot::requireInstalled("--convergence-plot");
-    }
-  });
+  requireWritable({options.densityFile, options.saveTuningCacheFile, options.jsonFile, options.blockPlotFile,
+                   options.convergencePlotFile},
+                  comm);
+  if (!options.convergencePlotFile.empty()) {
+    onRankZero(comm, [] { Gnuplot::requireInstalled("--convergence-plot"); });
+  }
 }
 
 /// What Belos knows the solver by; empty for none. \throws BadInput
@@ -107,7 +102,7 @@ void record(const BemOptions& options, const BemMesh& mesh, BemReport& report) {
   report.leafSize = options.leafSize;
   report.approximation = options.approximation;
   report.clusterSplit = options.clusterSplit;
-  report.storage = options.storage;
+  report.storage = options.kernel == "helmholtz" ? "whole" : options.storage;  // of complex values
 }
 
 /// \note Collective.

@@ -66,7 +66,7 @@ void addMatrixOptions(CLI::App& bem, BemOptions& options) {
   bem.add_option("--cluster-split", options.clusterSplit, "how clusters are split (default longest-side)")
       ->check(CLI::IsMember({"longest-side", "principal-axis"}));
   bem.add_option("--storage", options.storage,
-                 "of values: whole, or reduced to the bytes that the accuracy needs (default whole)")
+                 "of real values: reduced to the bytes that the accuracy needs, or whole (default reduced)")
       ->check(CLI::IsMember({"whole", "reduced"}));
 }
 

@@ -36,7 +36,7 @@ struct BemOptions : ExchangeChoice {
   int leafSize = 32;
   std::string approximation = "aca";
   std::string clusterSplit = "longest-side";
-  std::string storage = "whole";
+  std::string storage = "reduced";
   std::string solver;  ///< empty: auto, or none where there is no problem
   double tolerance = 1e-6;
   int maxIterations = 1000;

@@ -43,13 +43,10 @@ MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFrom
 
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
+  requireWritable({options.solutionFile, options.saveTuningCacheFile, options.jsonFile, options.cyclePlotFile,
+                   options.convergencePlotFile},
+                  mpiOf(comm));
   onRankZero(mpiOf(comm), [&] {
-    for (const std::string& file : {options.solutionFile, options.saveTuningCacheFile, options.jsonFile,
-                                    options.cyclePlotFile, options.convergencePlotFile}) {
-      if (!file.empty() && file != "-") {
-        OutputFile::checkWritable(file);
-      }
-    }
     if (!options.cyclePlotFile.empty()) {
       Gnuplot::requireInstalled("--cycle-plot");
     }

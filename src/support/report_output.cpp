@@ -7,6 +7,16 @@
 
 namespace Komvos::Program {
 
+void requireWritable(const std::vector<std::string>& files, MPI_Comm comm) {
+  onRankZero(comm, [&] {
+    for (const std::string& file : files) {
+      if (!file.empty() && file != "-") {
+        OutputFile::checkWritable(file);
+      }
+    }
+  });
+}
+
 void writeReport(const std::string& text, const std::string& json, bool quiet, const std::string& jsonFile,
                  MPI_Comm comm) {
   onRankZero(comm, [&] {

@@ -1,12 +1,17 @@
 /// \file report_output.hpp
-/// Where a report goes.
+/// Where a report goes, and the other files that are asked for with it.
 #pragma once
 
 #include <mpi.h>
 
 #include <string>
+#include <vector>
 
 namespace Komvos::Program {
+
+/// Before the work, not after it: finds out whether files can be written. \param files empty names and "-" are left out
+/// \note Collective on `comm`. \throws BadInput on all ranks
+void requireWritable(const std::vector<std::string>& files, MPI_Comm comm);
 
 /// Prints and writes a report, from rank 0.
 /// \param jsonFile empty: no JSON; "-": on stdout, the text then goes to stderr

@@ -28,7 +28,6 @@ int main(int argc, char** argv) {
   const Komvos::ClusterTree tree(centroidsOf(mesh), boxesOf(mesh));
   Komvos::HMatrixOptions options;
   options.lowRank.accuracy = 1e-5;
-  options.storage = Komvos::Storage::Reduced;  // in as few bytes as the accuracy needs
   const auto A = Teuchos::rcp(new Komvos::HMatrixOperator<>(comm, tree, kernel, options));
 
   const auto density = Teuchos::rcp(new Vector(A->getDomainMap(), 1));

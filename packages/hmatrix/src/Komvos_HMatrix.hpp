@@ -34,17 +34,17 @@ enum class VectorUnit;
 
 /// In how many bytes values are stored.
 enum class Storage {
-  Whole,   ///< as they are
+  Whole,   ///< as they are; dense blocks are exact then
   Reduced  ///< real values in 1 to 6 bytes, the fewest that keep the accuracy; see HMatrixOptions::storage
 };
 
 struct HMatrixOptions {
   double eta = 2.0;  ///< of the admissibility condition, see blockLeaves()
   LowRankOptions lowRank;
-  /// With reduced storage each block B still differs from its approximation by at most `lowRank.accuracy` ||B||, in the
+  /// With reduced storage, what is stored of a block B still differs from B by at most `lowRank.accuracy` ||B||, in the
   /// Frobenius norm: 0.7 of it by low rank, 0.3 by rounding the factors; in dense blocks all of it by rounding, but of
   /// the norm without the largest entries, one in 16. Blocks are always recompressed then. Complex values stay whole.
-  Storage storage = Storage::Whole;
+  Storage storage = Storage::Reduced;
   /// Store half of the matrix where EntryKernel::isSymmetric(): half of the memory, for products that take longer.
   bool halfIfSymmetric = false;
   std::function<void(double)> progress;  ///< called now and then by one thread with the part of the set-up that is done
@@ -65,9 +65,10 @@ struct HMatrixReport {
 
 /// The hierarchical matrix of an EntryKernel, on one process. HMatrixOperator is that of many.
 ///
-/// A product is two passes over memory (paper 004, with one kernel a pass instead of batches): t = V^T x for all blocks
-/// u v^T, then y = [U | dense] [t; x] for each group of neighbouring rows. Nobody else adds to these rows, so there are
-/// no atomics, and a product gives the same bits each time, with any number of threads.
+/// A product is two passes over memory: t = V^T x for all blocks u v^T, then y = [U | dense] [t; x] for each group of
+/// neighbouring rows. Nobody else adds to these rows, so there are no atomics, and a product gives the same bits each
+/// time, with any number of threads. (Yamazaki et al., "Distributed-memory lattice H-matrix factorization", multiply on
+/// GPUs by batches of small products instead.)
 ///
 /// \tparam Scalar float, double or std::complex<double>
 /// \tparam ExecutionSpace where products run; the matrix is made on the host, by all threads of its default space
@@ -110,7 +111,7 @@ class HMatrix {
   std::int64_t bytesRead() const;
 
   /// y = alpha A x + beta y. With beta = 0, y is not read.
-  /// \param x [numColumns x k] \param y [numRows x k]
+  /// \param x [numColumns x k] \param y [numRows x k]; as many rows as placeIn() was told, once it was called
   /// \note Enqueued on `space`; not fenced. One product of an object at a time.
   /// \throws PlanMismatch if a view has other extents
   void multiply(const ExecutionSpace& space, const input_view& x, const output_view& y, value_type alpha = 1.0,

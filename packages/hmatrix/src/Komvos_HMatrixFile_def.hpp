@@ -161,15 +161,7 @@ class HMatrix<Scalar, ExecutionSpace>::File {
 
   static void setRanges(const Impl::SectionReader& file, State& s, bool isHalf) {
     s.isHalf = isHalf;
-    s.rowRanges = rowsOf(s.blocks);
-    s.columnRanges = columnsOf(s.blocks);
-    if (isHalf) {
-      std::vector<std::pair<int, int>> both = s.rowRanges.ranges();
-      both.insert(both.end(), s.columnRanges.ranges().begin(), s.columnRanges.ranges().end());
-      s.rowRanges = s.columnRanges = PlaceRanges(std::move(both));
-    }
-    s.rows = s.rowRanges.length();
-    s.columns = s.columnRanges.length();
+    s.setRanges();
     if (!isHalf && !s.onDiagonal.empty()) {
       file.fail("diagonal: " + std::to_string(s.onDiagonal.size()) + " columns of a matrix that is not half of one");
     }

@@ -120,6 +120,33 @@ inline int columnsAlike(const std::vector<ColumnFormat>& formats, int first) {
   return static_cast<int>(other - formats.begin()) - first;
 }
 
+/// Finds blocks with a value that is not finite.
+template <class Value, class BlockList>
+struct NotFinite {
+  BlockList blocks;
+  const Value* values;
+  KOKKOS_INLINE_FUNCTION void operator()(int b, int& first) const {
+    const DeviceBlock& block = blocks(b);
+    const std::int64_t count = static_cast<std::int64_t>(block.numRows) * block.numColumns;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Value value = values[block.offset + static_cast<std::size_t>(i)];
+      if (!(value - value == Value(0)) && b < first) {
+        first = b;
+      }
+    }
+  }
+};
+
+/// \return the first of such blocks, or a larger number than they have
+template <class ExecutionSpace, class Value, class BlockList>
+int blockNotFinite(const BlockList& blocks, const Value* values) {
+  const auto& space = defaultSpace<ExecutionSpace>();
+  int first = 0;
+  Kokkos::parallel_reduce("Komvos::HMatrix::notFinite", range(space, 0, static_cast<int>(blocks.extent(0))),
+                          NotFinite<Value, BlockList>{blocks, values}, Kokkos::Min<int>(first));
+  return first;
+}
+
 /// Whole ones count as the widest.
 inline int widthOf(ValueFormat format) { return format == ValueFormat::Whole ? 8 : static_cast<int>(format); }
 
@@ -159,6 +186,7 @@ struct HMatrix<Scalar, ExecutionSpace>::State {
 
   void assemble(const ClusterTree& rowTree, const ClusterTree& columnTree, const EntryKernel<Scalar>& entries,
                 const HMatrixOptions& options);
+  void setRanges();
   void prepareTransposed();
   void reserve(int vectors);
   template <class Product>
@@ -234,6 +262,8 @@ class HMatrix<Scalar, ExecutionSpace>::State::Assembly {
   void layOutSecond();
   void addPieces(std::size_t b, int begin, int end);
   void fillSecond();
+  bool canFillOnDevice() const;
+  void fillOnDevice(unsigned char* bytes) const;
   void store(const Piece& piece, unsigned char* bytes) const;
 
   State& s_;
@@ -584,14 +614,70 @@ void HMatrix<Scalar, ExecutionSpace>::State::Assembly::store(const Piece& piece,
   }
 }
 
+/// Whether dense blocks can be evaluated where they stay: whole ones, by a kernel with functors for devices.
+template <class Scalar, class ExecutionSpace>
+bool HMatrix<Scalar, ExecutionSpace>::State::Assembly::canFillOnDevice() const {
+  return std::is_same_v<ExecutionSpace, Kokkos::DefaultExecutionSpace> && !isReduced_ &&
+         entries_.fillDevice(nullptr, 0, nullptr);
+}
+
+/// \param bytes of the second panels, on the device
+template <class Scalar, class ExecutionSpace>
+void HMatrix<Scalar, ExecutionSpace>::State::Assembly::fillOnDevice(unsigned char* bytes) const {
+  const auto rows = Impl::deviceList<memory_space>("Komvos::HMatrix::rows", rowTree_.order());
+  const auto columns = Impl::deviceList<memory_space>("Komvos::HMatrix::columns", columnTree_.order());
+  std::vector<DeviceBlock> blocks;
+  std::vector<const Piece*> dense;
+  for (const Piece& piece : pieces_) {
+    if (!factors_[piece.block]) {
+      const Impl::PanelStrip& strip = s_.secondLayout.strips()[piece.place.strip];
+      const Block& block = s_.blocks[piece.block];
+      blocks.push_back({rows.data() + piece.begin, piece.end - piece.begin, columns.data() + block.columnBegin,
+                        block.columns(),
+                        static_cast<std::size_t>(strip.firstByte) / sizeof(Scalar) +
+                            static_cast<std::size_t>(piece.place.column) * strip.rows});
+      dense.push_back(&piece);
+    }
+  }
+  entries_.fillDevice(blocks.data(), static_cast<int>(blocks.size()), reinterpret_cast<Scalar*>(bytes));
+  const auto list = Impl::deviceList<memory_space>("Komvos::HMatrix::blocks", blocks);
+  const int bad = Impl::blockNotFinite<ExecutionSpace>(list, reinterpret_cast<const value_type*>(bytes));
+  if (bad < static_cast<int>(dense.size())) {
+    evaluate(s_.blocks[dense[bad]->block], dense[bad]->begin, dense[bad]->end);  // says which entry it is
+    throw BadInput("an entry of the kernel is not finite on the device, though it is on the host");
+  }
+}
+
 template <class Scalar, class ExecutionSpace>
 void HMatrix<Scalar, ExecutionSpace>::State::Assembly::fillSecond() {
   const auto bytes = panels_type::allocate("Komvos::HMatrix::u", s_.secondLayout);
   const auto host = Kokkos::create_mirror_view(bytes);
-  Impl::forAllOnHost(pieces_.size(), [&](std::size_t p) { store(pieces_[p], host.data()); });
+  const bool denseOnDevice = canFillOnDevice();
+  Impl::forAllOnHost(pieces_.size(), [&](std::size_t p) {
+    if (factors_[pieces_[p].block] || !denseOnDevice) {
+      store(pieces_[p], host.data());
+    }
+  });
   Kokkos::deep_copy(Kokkos::subview(bytes, std::make_pair(std::int64_t{0}, s_.secondLayout.numBytes())),
                     Kokkos::subview(host, std::make_pair(std::int64_t{0}, s_.secondLayout.numBytes())));
+  if (denseOnDevice) {
+    fillOnDevice(bytes.data());
+  }
   s_.second = panels_type(s_.secondLayout, bytes);
+}
+
+/// From the blocks.
+template <class Scalar, class ExecutionSpace>
+void HMatrix<Scalar, ExecutionSpace>::State::setRanges() {
+  rowRanges = rowsOf(blocks);
+  columnRanges = columnsOf(blocks);
+  if (isHalf) {
+    std::vector<std::pair<int, int>> both = rowRanges.ranges();
+    both.insert(both.end(), columnRanges.ranges().begin(), columnRanges.ranges().end());
+    rowRanges = columnRanges = PlaceRanges(std::move(both));
+  }
+  rows = vectorRows = rowRanges.length();
+  columns = vectorColumns = columnRanges.length();
 }
 
 template <class Scalar, class ExecutionSpace>
@@ -599,15 +685,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::assemble(const ClusterTree& rowTree
                                                       const EntryKernel<Scalar>& entries,
                                                       const HMatrixOptions& options) {
   const Kokkos::Timer timer;
-  rowRanges = rowsOf(blocks);
-  columnRanges = columnsOf(blocks);
-  if (isHalf) {
-    std::vector<std::pair<int, int>> both = rowRanges.ranges();
-    both.insert(both.end(), columnRanges.ranges().begin(), columnRanges.ranges().end());
-    rowRanges = columnRanges = PlaceRanges(both);
-  }
-  rows = vectorRows = rowRanges.length();
-  columns = vectorColumns = columnRanges.length();
+  setRanges();
   Assembly(*this, rowTree, columnTree, entries, options).run();
   if (options.progress) {
     options.progress(1.0);

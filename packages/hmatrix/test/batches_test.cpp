@@ -80,7 +80,8 @@ double difference(const std::vector<Scalar>& a, const std::vector<Scalar>& b) {
 template <class Scalar>
 void expectLikeHMatrix(const EntryKernel<Scalar>& kernel, const ClusterTree& rows, const ClusterTree& columns,
                        double bound) {
-  const HMatrixOptions options;
+  HMatrixOptions options;
+  options.storage = Storage::Whole;
   const HMatrix<Scalar, Space> matrix(rows, columns, kernel, options);
   const BlockBatches<Scalar, Space> batches(rows, columns, matrix.blocks(), kernel, options.lowRank);
   EXPECT_EQ(batches.numValues() * static_cast<std::int64_t>(sizeof(Scalar)), matrix.report().bytes);
@@ -146,7 +147,8 @@ TEST(BlockBatches, refusesViewsOptionsAndRanksThatDoNotFit) {
   const auto kernel = test::distanceKernel<double>(
       points, points, [](double r) { return 1 / r; }, 0.0);
   const ClusterTree tree(points, {}, {20});
-  const HMatrixOptions options;
+  HMatrixOptions options;
+  options.storage = Storage::Whole;
   std::vector<Block> blocks = HMatrix<double, Space>(tree, tree, kernel, options).blocks();
   using Batches = BlockBatches<double, Space>;
   const Batches batches(tree, tree, blocks, kernel, options.lowRank);

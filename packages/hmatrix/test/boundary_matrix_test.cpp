@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <complex>
+#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "Komvos_BoundaryKernels.hpp"
+#include "Komvos_DeviceKernels.hpp"
+#include "Komvos_Error.hpp"
 #include "Komvos_HMatrix.hpp"
 #include "Komvos_MeshGenerators.hpp"
 
@@ -103,6 +107,59 @@ TEST(BoundaryMatrix, ofWavesIsAccurate) {
 TEST(BoundaryMatrix, ofInverseDistancesIsAccurate) {
   expectAccurate<double>([](const TriangleMesh& mesh, double) { return OneOverDistance(centroidsOf(mesh), 10.0); },
                          both);
+}
+
+using Memory = Space::memory_space;
+
+TEST(BoundaryMatrix, takesDenseBlocksFromTheDeviceWhereTheKernelCan) {
+  const TriangleMesh mesh = sphereMesh(600);
+  const int n = mesh.numTriangles();
+  const ClusterTree tree(centroidsOf(mesh), boxesOf(mesh), {20});
+  const auto onHost = std::make_shared<LaplaceSingleLayer>(mesh);
+  std::vector<int> all(n);
+  for (int i = 0; i < n; ++i) {
+    all[i] = i;
+  }
+  std::vector<double> dense(static_cast<std::size_t>(n) * n);
+  onHost->block(all.data(), n, all.data(), n, dense.data());
+  // Twice as large on the device: so it is seen which entries come from there.
+  struct Doubled : LaplaceSingleLayerEntry<Memory> {
+    using LaplaceSingleLayerEntry<Memory>::LaplaceSingleLayerEntry;
+    KOKKOS_FUNCTION double operator()(int i, int j) const {
+      return 2 * LaplaceSingleLayerEntry<Memory>::operator()(i, j);
+    }
+  };
+  HMatrixOptions options;
+  options.storage = Storage::Whole;
+  const HMatrix<double, Space> same(
+      tree, tree, withDevice<double>(onHost, LaplaceSingleLayerEntry<Memory>(mesh)), options);
+  EXPECT_LE(frobeniusError(same, dense, n), 1e-4);
+  const HMatrix<double, Space> doubled(tree, tree, withDevice<double>(onHost, Doubled(mesh)), options);
+  for (const Block& block : doubled.blocks()) {
+    for (int r = block.rowBegin; r < block.rowEnd && !block.isAdmissible; ++r) {
+      for (int c = block.columnBegin; c < block.columnEnd; ++c) {
+        dense[static_cast<std::size_t>(tree.order()[c]) * n + tree.order()[r]] *= 2;
+      }
+    }
+  }
+  EXPECT_LE(frobeniusError(doubled, dense, n), 1e-4);
+}
+
+TEST(BoundaryMatrix, anEntryThatIsNotFiniteOnTheDeviceIsAnError) {
+  const TriangleMesh mesh = sphereMesh(200);
+  struct Bad : LaplaceSingleLayerEntry<Memory> {
+    using LaplaceSingleLayerEntry<Memory>::LaplaceSingleLayerEntry;
+    KOKKOS_FUNCTION double operator()(int i, int j) const {
+      return i == 17 && j == 17 ? std::numeric_limits<double>::quiet_NaN()
+                                : LaplaceSingleLayerEntry<Memory>::operator()(i, j);
+    }
+  };
+  HMatrixOptions options;
+  options.storage = Storage::Whole;
+  const ClusterTree tree(centroidsOf(mesh), boxesOf(mesh), {20});
+  EXPECT_THROW((HMatrix<double, Space>(
+                   tree, tree, withDevice<double>(std::make_shared<LaplaceSingleLayer>(mesh), Bad(mesh)), options)),
+               BadInput);
 }
 
 }  // namespace

@@ -95,6 +95,7 @@ double errorOf(const View& y, const std::vector<std::vector<Scalar>>& expected) 
 HMatrixOptions withAccuracy(double accuracy) {
   HMatrixOptions options;
   options.lowRank.accuracy = accuracy;
+  options.storage = Storage::Whole;  // storage_test.cpp has the others
   return options;
 }
 

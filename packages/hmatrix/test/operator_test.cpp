@@ -18,31 +18,21 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_HMatrixOperator.hpp"
-#include "point_sets.hpp"
+#include "ranks_support.hpp"
 
 namespace Komvos {
 namespace {
 
 using Operator = HMatrixOperator<double>;
-using MV = Operator::multivector_type;
-using Map = Operator::map_type;
-using GO = Map::global_ordinal_type;
-
-double valueAt(GO i, std::size_t column) { return std::sin(1.0 + static_cast<double>(i) * (1.0 + 0.1 * column)); }
+using test::GO;
+using test::Map;
+using test::MV;
+using test::valueAt;
+using test::vectors;
 
 /// In the user's order, with the user's distribution: blocks of neighbouring numbers.
 Teuchos::RCP<const Map> userMap(int n) {
   return Teuchos::rcp(new Map(static_cast<Tpetra::global_size_t>(n), 0, Tpetra::getDefaultComm()));
-}
-
-MV vectors(const Teuchos::RCP<const Map>& map, std::size_t count) {
-  MV v(map, count);
-  for (std::size_t j = 0; j < count; ++j) {
-    for (std::size_t i = 0; i < Impl::localLength(*map); ++i) {
-      v.replaceLocalValue(static_cast<int>(i), j, valueAt(map->getGlobalElement(static_cast<int>(i)), j));
-    }
-  }
-  return v;
 }
 
 /// Of the product, on all ranks, against the sums over all entries. Relative, in the largest entry.
@@ -65,19 +55,21 @@ double errorOf(const MV& y, const Kernel& kernel, int n, bool transposed) {
   return all[0] / all[1];
 }
 
-class Problem {
- public:
-  explicit Problem(int n) : points_(test::spiralOnSphere(n)), tree_(points_, {}, {20}) {}
-  const ClusterTree& tree() const { return tree_; }
-  /// Not symmetric.
-  double operator()(int i, int j) const {
-    const Point3 d = points_[i] - points_[j];
-    return i == j ? 10.0 : (1 + 0.5 * points_[j].z) / norm(d);
+/// Products of one and of three vectors, and transposed ones.
+template <class Kernel>
+void expectProducts(const Operator& A, const Kernel& kernel, int n, double bound) {
+  for (const std::size_t count : {1, 3}) {
+    const MV x = vectors(A.getDomainMap(), count);
+    MV y(A.getRangeMap(), count);
+    A.apply(x, y);
+    EXPECT_LE(errorOf(y, kernel, n, false), bound);
+    A.apply(x, y, Teuchos::TRANS);
+    EXPECT_LE(errorOf(y, kernel, n, true), bound);
   }
+}
 
- private:
-  std::vector<Point3> points_;
-  ClusterTree tree_;
+struct Problem : test::SphereProblem {
+  explicit Problem(int n) : SphereProblem(n, 20, 10.0) {}
 };
 
 HMatrixOptions accurate(double accuracy) {
@@ -95,14 +87,7 @@ TEST(HMatrixOperator, givesTheProductOfTheDenseMatrixOnAnyNumberOfRanks) {
     EXPECT_EQ(A.getDomainMap()->getGlobalNumElements(), static_cast<Tpetra::global_size_t>(n));
     EXPECT_TRUE(A.getDomainMap()->isOneToOne());
     EXPECT_TRUE(A.hasTransposeApply());
-    for (const std::size_t count : {1, 3}) {
-      const MV x = vectors(A.getDomainMap(), count);
-      MV y(A.getRangeMap(), count);
-      A.apply(x, y);
-      EXPECT_LE(errorOf(y, kernel, n, false), 10 * accuracy);
-      A.apply(x, y, Teuchos::TRANS);
-      EXPECT_LE(errorOf(y, kernel, n, true), 10 * accuracy);
-    }
+    expectProducts(A, kernel, n, 10 * accuracy);
   }
 }
 
@@ -195,7 +180,9 @@ TEST(HMatrixOperator, storesLessOfASymmetricMatrixAndInFewerBytes) {
       points, points, [](double r) { return std::exp(-r) / r; }, 20.0);
   const ClusterTree tree(points, {}, {20});
   const double accuracy = 1e-5;
-  const Operator plain(Tpetra::getDefaultComm(), tree, kernel, accurate(accuracy));
+  HMatrixOptions plainOptions = accurate(accuracy);
+  plainOptions.storage = Storage::Whole;
+  const Operator plain(Tpetra::getDefaultComm(), tree, kernel, plainOptions);
   for (const auto storage : {Storage::Whole, Storage::Reduced}) {
     for (const bool half : {false, true}) {
       HMatrixOptions options = accurate(accuracy);
@@ -206,14 +193,7 @@ TEST(HMatrixOperator, storesLessOfASymmetricMatrixAndInFewerBytes) {
                                                            (storage == Storage::Whole ? 1.0 : 0.5) *
                                                            static_cast<double>(plain.report().bytes));
       EXPECT_LE(A.report().imbalance(), 1.1);
-      for (const std::size_t count : {1, 3}) {
-        const MV x = vectors(A.getDomainMap(), count);
-        MV y(A.getRangeMap(), count);
-        A.apply(x, y);
-        EXPECT_LE(errorOf(y, kernel, n, false), 10 * accuracy);
-        A.apply(x, y, Teuchos::TRANS);
-        EXPECT_LE(errorOf(y, kernel, n, true), 10 * accuracy);
-      }
+      expectProducts(A, kernel, n, 10 * accuracy);
     }
   }
 }
@@ -232,7 +212,9 @@ TEST(HMatrixOperator, worksWithFewerUnknownsThanRanks) {
   for (const int n : {1, 2, 5}) {
     const Problem problem(n);
     const FunctionKernel<double, Problem> kernel(problem);
-    const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel);
+    HMatrixOptions options;
+    options.storage = Storage::Whole;
+    const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, options);
     MV y(A.getRangeMap(), 1);
     A.apply(vectors(A.getDomainMap(), 1), y);
     EXPECT_LE(errorOf(y, kernel, n, false), 1e-14);

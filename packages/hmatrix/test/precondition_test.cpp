@@ -16,7 +16,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_HMatrixOperator.hpp"
 #include "Komvos_HMatrixPreconditioner.hpp"
-#include "point_sets.hpp"
+#include "ranks_support.hpp"
 
 namespace Komvos {
 namespace {
@@ -24,29 +24,15 @@ namespace {
 using Preconditioner = HMatrixPreconditioner<double>;
 using Options = HMatrixPreconditionerOptions;
 using Kind = HMatrixPreconditionerKind;
-using MV = Preconditioner::multivector_type;
-using Map = Preconditioner::map_type;
-using GO = Map::global_ordinal_type;
+using test::GO;
+using test::Map;
+using test::MV;
+using test::valueAt;
+using test::vectors;
 using Places = std::vector<int>;
 
-double valueAt(GO i, std::size_t column) {
-  return std::sin(1.0 + static_cast<double>(i) * (1.0 + 0.1 * static_cast<double>(column)));
-}
-
-/// One over the distance, not symmetric.
-class Problem {
- public:
-  explicit Problem(int n) : points_(test::spiralOnSphere(n)), tree_(points_, {}, {10}) {}
-  const ClusterTree& tree() const { return tree_; }
-  int size() const { return tree_.size(); }
-  double operator()(int i, int j) const {
-    const Point3 d = points_[i] - points_[j];
-    return i == j ? 20.0 : (1 + 0.5 * points_[j].z) / norm(d);
-  }
-
- private:
-  std::vector<Point3> points_;
-  ClusterTree tree_;
+struct Problem : test::SphereProblem {
+  explicit Problem(int n) : SphereProblem(n, 10, 20.0) {}
 };
 using Kernel = FunctionKernel<double, Problem>;
 
@@ -59,16 +45,6 @@ Teuchos::RCP<const Map> unevenMap(const ClusterTree& tree, int n) {
   };
   std::vector<GO> indices(tree.order().begin() + cut(comm->getRank()), tree.order().begin() + cut(comm->getRank() + 1));
   return Teuchos::rcp(new Map(n, Teuchos::arrayViewFromVector(std::as_const(indices)), 0, comm));
-}
-
-MV vectors(const Teuchos::RCP<const Map>& map, std::size_t count) {
-  MV v(map, count);
-  for (std::size_t j = 0; j < count; ++j) {
-    for (std::size_t i = 0; i < Impl::localLength(*map); ++i) {
-      v.replaceLocalValue(static_cast<int>(i), j, valueAt(map->getGlobalElement(static_cast<int>(i)), j));
-    }
-  }
-  return v;
 }
 
 double largest(const MV& v) {

@@ -261,6 +261,7 @@ TEST(ReducedStorage, keepsTheAskedAccuracyInFewerBytes) {
   for (const double accuracy : {1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10}) {
     HMatrixOptions options;
     options.lowRank.accuracy = accuracy;
+    options.storage = Storage::Whole;
     const HMatrix<double, Space> whole(c.tree, c.tree, kernel, options);
     options.storage = Storage::Reduced;
     HMatrix<double, Space> reduced(c.tree, c.tree, kernel, options);

@@ -38,7 +38,8 @@ class EntryKernel {
   }
 
   /// Fills blocks in memory of the default execution space, if the kernel can. DeviceEntryKernel does, in
-  /// Komvos_DeviceKernels.hpp. Not called by several threads at a time.
+  /// Komvos_DeviceKernels.hpp. An HMatrix takes its dense blocks from it where values are stored whole, and asks by
+  /// numBlocks = 0 whether it can. Not called by several threads at a time.
   /// \param blocks [numBlocks] in host memory
   /// \param values in memory of the device, ready on return
   /// \return whether it did; if not, nothing was written

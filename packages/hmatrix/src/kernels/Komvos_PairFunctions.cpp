@@ -8,10 +8,7 @@
 #include <type_traits>
 
 #include "Komvos_VectorMath.hpp"
-
-#if defined(KOMVOS_HAVE_VECTORS) && defined(__x86_64__)
-#define KOMVOS_HAVE_VECTOR_UNITS
-#endif
+#include "Komvos_VectorUnit.hpp"
 
 namespace Komvos::Impl {
 
@@ -199,27 +196,19 @@ void runPlain(PairChunk& chunk, const RuleTable& rules) {
   run<Pairs, 16>(chunk, rules);
 }
 
-#ifdef KOMVOS_HAVE_VECTOR_UNITS
 template <class Pairs>
-__attribute__((target("avx2,fma"))) void runAvx2(PairChunk& chunk, const RuleTable& rules) {
+KOMVOS_TARGET_AVX2 void runAvx2(PairChunk& chunk, const RuleTable& rules) {
   run<Pairs, 32>(chunk, rules);
 }
 template <class Pairs>
-__attribute__((target("avx512f,avx512dq,fma"))) void runAvx512(PairChunk& chunk, const RuleTable& rules) {
+KOMVOS_TARGET_AVX512 void runAvx512(PairChunk& chunk, const RuleTable& rules) {
   run<Pairs, 64>(chunk, rules);
 }
 template <class Pairs>
 PairFunction widest() {
-  return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 ? runAvx512<Pairs>
-         : __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0       ? runAvx2<Pairs>
-                                                                                           : runPlain<Pairs>;
+  const VectorUnit unit = widestVectorUnit();
+  return unit == VectorUnit::Avx512 ? runAvx512<Pairs> : unit == VectorUnit::Avx2 ? runAvx2<Pairs> : runPlain<Pairs>;
 }
-#else
-template <class Pairs>
-PairFunction widest() {
-  return runPlain<Pairs>;
-}
-#endif
 
 }  // namespace
 

@@ -23,13 +23,10 @@ KOMVOS_DECLARE(zgemv, std::complex<double>)
 #undef KOMVOS_DECLARE
 }
 
-#if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__) && !defined(__CUDACC__) && !defined(__HIPCC__)
-#define KOMVOS_HAVE_TARGETS
+#ifdef KOMVOS_HAVE_VECTOR_UNITS
 #define KOMVOS_INLINE __attribute__((always_inline)) inline
-#define KOMVOS_TARGET(instructions) __attribute__((target(instructions)))
 #else
 #define KOMVOS_INLINE inline
-#define KOMVOS_TARGET(instructions)
 #endif
 
 namespace Komvos::Impl {
@@ -132,12 +129,12 @@ void plainTile(const Value* tile, std::ptrdiff_t stride, int rows, int columns, 
   multiplyTile(tile, stride, rows, columns, x, sums);
 }
 template <class Value>
-KOMVOS_TARGET("avx2,fma")
+KOMVOS_TARGET_AVX2
 void avx2Tile(const Value* tile, std::ptrdiff_t stride, int rows, int columns, const Value* x, Value* sums) {
   multiplyTile(tile, stride, rows, columns, x, sums);
 }
 template <class Value>
-KOMVOS_TARGET("avx512f,avx512bw,avx512vl,avx512dq,fma,prefer-vector-width=512")
+KOMVOS_TARGET_AVX512
 void avx512Tile(const Value* tile, std::ptrdiff_t stride, int rows, int columns, const Value* x, Value* sums) {
   multiplyTile(tile, stride, rows, columns, x, sums);
 }
@@ -176,7 +173,6 @@ BatchPlan::BatchPlan(std::vector<GemvTask> unsorted, const BatchOptions& options
 
 template <class Value>
 TileKernel<Value> tileKernel() {
-#ifdef KOMVOS_HAVE_TARGETS
   switch (widestVectorUnit()) {
     case VectorUnit::Avx512:
       return avx512Tile<Value>;
@@ -185,7 +181,6 @@ TileKernel<Value> tileKernel() {
     default:
       break;
   }
-#endif
   return plainTile<Value>;
 }
 

@@ -1,5 +1,6 @@
 /// \file Komvos_BlockBatches.hpp
-/// The product of paper 004, to compare that of Panels with: blocks stored one by one, multiplied in batches of gemv.
+/// To compare the product of Panels with: blocks stored one by one, multiplied in batches of gemv, as Yamazaki et al.
+/// do on GPUs ("Distributed-memory lattice H-matrix factorization", paper 004).
 #pragma once
 
 #include <Kokkos_Core.hpp>

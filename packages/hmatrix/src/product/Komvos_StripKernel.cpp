@@ -2,10 +2,10 @@
 /// How it works: sums of some rows stay in registers while the columns of the strip go by; what is behind the last row
 /// may be read into a vector, and its sums are thrown away, which costs less than a shorter vector. One vector alone
 /// would wait for its own last sum in each column, so columns are dealt out to several sets of sums where rows are few.
-/// Values of few bytes become floating-point numbers in registers, eight at a time, and their scale goes to the input,
-/// which is gathered for some columns at a time; for several vectors, some columns are made whole first, in the cache.
+/// Values of few bytes become floating-point numbers in registers, eight at a time, for up to four vectors at once; their
+/// scale goes to the input, which is gathered for some columns at a time.
 /// The code is compiled three times, with vectors as long as the registers of each kind of CPU (a compiler splits longer
-/// ones through memory), and which one runs is found out at run time: Debian compiles for the oldest CPUs.
+/// ones through memory), and which one runs is found out at run time.
 #include "Komvos_StripKernel.hpp"
 
 #include <algorithm>
@@ -15,10 +15,6 @@
 #include <type_traits>
 
 #include "Komvos_Panels.hpp"
-
-#if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__) && !defined(__CUDACC__) && !defined(__HIPCC__)
-#define KOMVOS_HAVE_VECTOR_UNITS
-#endif
 
 namespace Komvos::Impl {
 
@@ -102,16 +98,20 @@ KOMVOS_INLINE void addRows(const Real* values, int rows, const PanelRun* runs, i
       }
     }
   }
-  for (int s = 1; s < Sets; ++s) {
-    for (int p = 0; p < Parts; ++p) {
-      for (int q = 0; q < Q; ++q) {
-        acc[0][p][q] += acc[s][p][q];
+  Real all[Q][Parts * length];
+  for (int p = 0; p < Parts; ++p) {
+    for (int q = 0; q < Q; ++q) {
+      V sum = acc[0][p][q];
+      for (int s = 1; s < Sets; ++s) {
+        sum += acc[s][p][q];
       }
+      // By itself: of an array whose address is taken, GCC keeps nothing in registers.
+      std::memcpy(all[q] + p * length, &sum, sizeof sum);
     }
   }
   for (int r = 0; r < usedRows; ++r) {
     for (int q = 0; q < Q; ++q) {
-      sums[r * N + first + q] += acc[0][r / length][q][r % length];
+      sums[r * N + first + q] += all[q][r];
     }
   }
 }
@@ -235,130 +235,125 @@ KOMVOS_INLINE Eight<Real, Bytes> eightAt(const unsigned char* upper, const unsig
   return values;
 }
 
+/// Their bytes stay in the cache while some rows, and some vectors, are multiplied after others.
+constexpr int columnsTogether = 64;
+
 /// In bytes. Measured; the CPU's own prefetching stops at each end of a page, which short columns reach often.
 constexpr int prefetchDistance = 1536;
 
-/// sums += values * z, for `Parts` times eight rows from `row` on. Columns are dealt out to Sets sets of sums.
-template <class Real, int Bytes, ValueFormat F, int Parts, int Sets>
+/// sums += values * z, for `Parts` times eight rows from `row` on, and Q vectors. Columns are dealt out to Sets sets of
+/// sums.
+/// \param z [columns x Q] \param sums `stride` values for each row
+template <class Real, int Bytes, ValueFormat F, int Parts, int Sets, int Q>
 KOMVOS_INLINE void addPackedRows(const unsigned char* upper, const unsigned char* lower, int row, int rows, int columns,
-                                 const Real* z, Real* sums, int usedRows) {
+                                 const Real* z, Real* sums, int stride, int usedRows) {
   using E = Eight<Real, Bytes>;
-  typename E::type acc[Sets][Parts][E::parts] = {};
+  typename E::type acc[Sets][Q][Parts][E::parts] = {};
   int c = 0;
   std::ptrdiff_t index = row;
-  const auto add = [&](int set, Real factor) KOMVOS_INLINED {
+  const auto add = [&](int set, const Real* factors) KOMVOS_INLINED {
     for (int p = 0; p < Parts; ++p) {
       if (p * 8 * upperBytes(F) % 64 < 8 * upperBytes(F)) {  // once a cache line
         __builtin_prefetch(upper + (index + p * 8) * upperBytes(F) + prefetchDistance);
       }
       const E values = eightAt<Real, Bytes, F>(upper, lower, index + p * 8);
-      for (int h = 0; h < E::parts; ++h) {
-        acc[set][p][h] += values.part[h] * factor;
+      for (int q = 0; q < Q; ++q) {
+        for (int h = 0; h < E::parts; ++h) {
+          acc[set][q][p][h] += values.part[h] * factors[q];
+        }
       }
     }
     index += rows;
   };
   for (; c + Sets <= columns; c += Sets) {
     for (int s = 0; s < Sets; ++s) {
-      add(s, z[c + s]);
+      add(s, z + (c + s) * Q);
     }
   }
   for (; c < columns; ++c) {
-    add(0, z[c]);
+    add(0, z + c * Q);
   }
-  for (int s = 1; s < Sets; ++s) {
+  Real all[Q][Parts * 8];
+  for (int q = 0; q < Q; ++q) {
     for (int p = 0; p < Parts; ++p) {
       for (int h = 0; h < E::parts; ++h) {
-        acc[0][p][h] += acc[s][p][h];
+        typename E::type sum = acc[0][q][p][h];
+        for (int s = 1; s < Sets; ++s) {
+          sum += acc[s][q][p][h];
+        }
+        std::memcpy(all[q] + p * 8 + h * E::length, &sum, sizeof sum);  // by itself, as in addRows()
       }
     }
   }
-  Real all[Parts * 8];
-  std::memcpy(all, acc[0], sizeof all);
   for (int r = 0; r < usedRows; ++r) {
-    sums[r] += all[r];
+    for (int q = 0; q < Q; ++q) {
+      sums[r * stride + q] += all[q][r];
+    }
   }
 }
 
-template <class Real, int Bytes, ValueFormat F, int P>
+template <class Real, int Bytes, ValueFormat F, int Q, int P>
 KOMVOS_INLINE void addPackedParts(int parts, const unsigned char* upper, const unsigned char* lower, int row, int rows,
-                                  int columns, const Real* z, Real* sums, int usedRows) {
+                                  int columns, const Real* z, Real* sums, int stride, int usedRows) {
   if (parts == P) {
-    addPackedRows<Real, Bytes, F, P, P == 1 ? 4 : P == 2 ? 2 : 1>(upper, lower, row, rows, columns, z, sums, usedRows);
+    constexpr int sets = P * Q == 1 ? 4 : P * Q == 2 ? 2 : 1;
+    addPackedRows<Real, Bytes, F, P, sets, Q>(upper, lower, row, rows, columns, z, sums, stride, usedRows);
   } else if constexpr (P > 1) {
-    addPackedParts<Real, Bytes, F, P - 1>(parts, upper, lower, row, rows, columns, z, sums, usedRows);
+    addPackedParts<Real, Bytes, F, Q, P - 1>(parts, upper, lower, row, rows, columns, z, sums, stride, usedRows);
   }
 }
 
-/// Takes the columns of a strip some at a time. \param chunk(first value, runs, number of runs, columns), whose runs
-/// have the columns that follow each other in the strip
-template <int Most, class Chunk>
-KOMVOS_INLINE void inChunks(const PanelRun* runs, int numRuns, const Chunk& chunk) {
-  PanelRun part[Most];
-  int columns = 0, parts = 0;
-  std::ptrdiff_t column = 0;
-  for (int run = 0; run < numRuns; ++run) {
-    for (int done = 0; done < runs[run].columns;) {
-      const int taken = std::min(runs[run].columns - done, Most - columns);
+/// All rows of some columns, for vectors [first, first + Q) of N.
+/// \param runs, numRuns of these columns
+template <class Real, int Bytes, ValueFormat F, int N, int Q>
+KOMVOS_INLINE void addPackedColumns(const unsigned char* upper, const unsigned char* lower, int rows,
+                                    const PanelRun* runs, int numRuns, int columns, const Real* input, Real* sums,
+                                    int first) {
+  Real z[columnsTogether * Q];
+  Real* to = z;
+  for (int k = 0; k < numRuns; ++k) {
+    const Real scale = static_cast<Real>(runs[k].scale * loadFactor<F>);
+    const Real* from = input + static_cast<std::ptrdiff_t>(runs[k].input) * N + first;
+    for (int c = 0; c < runs[k].columns; ++c, from += N) {
+      for (int q = 0; q < Q; ++q) {
+        *to++ = scale * from[q];
+      }
+    }
+  }
+  // As even as possible: of 8 times eight rows, 4 + 4 rather than 6 + 2.
+  constexpr int most = 6 / Q;  // that registers hold
+  const int eights = (rows + 7) / 8, passes = (eights + most - 1) / most, each = (eights + passes - 1) / passes;
+  for (int row = 0; row < rows; row += 8 * each) {
+    const int used = std::min(rows - row, 8 * each);
+    addPackedParts<Real, Bytes, F, Q, most>((used + 7) / 8, upper, lower, row, rows, columns, z,
+                                            sums + row * N + first, N, used);
+  }
+}
+
+/// All columns of a strip, some at a time.
+template <class Real, int Bytes, ValueFormat F, int N>
+KOMVOS_INLINE void addPackedStrip(const unsigned char* upper, const unsigned char* lower, int rows,
+                                  const PanelRun* runs, int numRuns, const Real* input, Real* sums) {
+  constexpr int together = std::min(N, 4);
+  PanelRun part[columnsTogether];
+  int run = 0, done = 0;  // columns of this run
+  while (run < numRuns) {
+    int parts = 0, columns = 0;
+    while (run < numRuns && columns < columnsTogether) {
+      const int taken = std::min(runs[run].columns - done, columnsTogether - columns);
       part[parts++] = {runs[run].input + done, taken, runs[run].scale};
       columns += taken;
       done += taken;
-      if (columns == Most) {
-        chunk(column, part, parts, columns);
-        column += columns;
-        columns = parts = 0;
+      if (done == runs[run].columns) {
+        ++run;
+        done = 0;
       }
     }
-  }
-  if (columns > 0) {
-    chunk(column, part, parts, columns);
-  }
-}
-
-/// One vector, or several. \param whole the kernel of whole values for N vectors
-template <class Real, int Bytes, ValueFormat F, int N>
-KOMVOS_INLINE void addPackedStrip(StripKernel<Real> whole, const unsigned char* upper, const unsigned char* lower,
-                                  int rows, const PanelRun* runs, int numRuns, const Real* input, Real* sums) {
-  if constexpr (N == 1) {
-    inChunks<64>(runs, numRuns, [&](std::ptrdiff_t column, const PanelRun* part, int parts, int columns) KOMVOS_INLINED {
-      Real z[64];
-      Real* to = z;
-      for (int k = 0; k < parts; ++k) {
-        const Real scale = static_cast<Real>(part[k].scale * loadFactor<F>);
-        for (int c = 0; c < part[k].columns; ++c) {
-          *to++ = scale * input[part[k].input + c];
-        }
-      }
-      const unsigned char* const up = upper + column * rows * upperBytes(F);
-      const unsigned char* const low = lower + column * rows * lowerBytes(F);
-      // As even as possible: 5 + 4 rather than 8 + 1.
-      constexpr int most = 6;  // that registers hold
-      const int eights = (rows + 7) / 8, passes = (eights + most - 1) / most, each = (eights + passes - 1) / passes;
-      for (int row = 0; row < rows; row += 8 * each) {
-        const int used = std::min(rows - row, 8 * each);
-        addPackedParts<Real, Bytes, F, most>((used + 7) / 8, up, low, row, rows, columns, z, sums + row, used);
-      }
-    });
-  } else {
-    constexpr int most = 32;
-    alignas(64) Real values[most * 64 + 8];
-    inChunks<most>(runs, numRuns, [&](std::ptrdiff_t column, const PanelRun* part, int parts, int) KOMVOS_INLINED {
-      Real* to = values;
-      std::ptrdiff_t index = column * rows;
-      for (int k = 0; k < parts; ++k) {
-        const Real scale = static_cast<Real>(part[k].scale * loadFactor<F>);
-        for (int c = 0; c < part[k].columns; ++c, index += rows, to += rows) {
-          for (int row = 0; row < rows; row += 8) {
-            auto some = eightAt<Real, Bytes, F>(upper, lower, index + row);
-            for (auto& vector : some.part) {
-              vector *= scale;
-            }
-            std::memcpy(to + row, &some, sizeof some);
-          }
-        }
-      }
-      whole(reinterpret_cast<const unsigned char*>(values), nullptr, rows, part, parts, input, sums);
-    });
+    for (int first = 0; first < N; first += together) {
+      addPackedColumns<Real, Bytes, F, N, together>(upper, lower, rows, part, parts, columns, input, sums, first);
+    }
+    upper += static_cast<std::ptrdiff_t>(columns) * rows * upperBytes(F);
+    lower += static_cast<std::ptrdiff_t>(columns) * rows * lowerBytes(F);
   }
 }
 
@@ -422,8 +417,7 @@ KOMVOS_INLINE void dotColumns(const unsigned char* upper, const unsigned char* l
     if constexpr (F == ValueFormat::Whole) {                                                                          \
       addStripRows<Real, bytes, N>(reinterpret_cast<const Real*>(upper), rows, runs, numRuns, input, sums);           \
     } else {                                                                                                          \
-      addPackedStrip<Real, bytes, F, N>(name##Strip<Real, ValueFormat::Whole, N>, upper, lower, rows, runs, numRuns,  \
-                                        input, sums);                                                                 \
+      addPackedStrip<Real, bytes, F, N>(upper, lower, rows, runs, numRuns, input, sums);                              \
     }                                                                                                                 \
   }                                                                                                                   \
   template <class Real, ValueFormat F>                                                                                \
@@ -432,8 +426,8 @@ KOMVOS_INLINE void dotColumns(const unsigned char* upper, const unsigned char* l
     dotColumns<Real, bytes, F>(upper, lower, rows, columns, input, out);                                              \
   }
 KOMVOS_FOR_UNIT(plain, , 16)
-KOMVOS_FOR_UNIT(avx2, __attribute__((target("avx2,fma"))), 32)
-KOMVOS_FOR_UNIT(avx512, __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,fma"))), 64)
+KOMVOS_FOR_UNIT(avx2, KOMVOS_TARGET_AVX2, 32)
+KOMVOS_FOR_UNIT(avx512, KOMVOS_TARGET_AVX512, 64)
 #undef KOMVOS_FOR_UNIT
 
 template <class Real, ValueFormat F, int N>
@@ -497,13 +491,6 @@ auto forFormat(ValueFormat format, const Function& f) -> decltype(f(std::integra
 
 }  // namespace
 
-VectorUnit widestVectorUnit() {
-  const bool hasAvx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-                         __builtin_cpu_supports("avx512vl") != 0 && __builtin_cpu_supports("avx512dq") != 0;
-  const bool hasAvx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-  return hasAvx512 ? VectorUnit::Avx512 : hasAvx2 ? VectorUnit::Avx2 : VectorUnit::Plain;
-}
-
 template <class Value>
 StripKernel<Value> stripKernel(VectorUnit unit, ValueFormat format, int numVectors) {
   unit = std::min(unit, widestVectorUnit());
@@ -516,8 +503,6 @@ TransposedStripKernel<Value> transposedStripKernel(VectorUnit unit, ValueFormat 
   return forFormat<Value>(format, [=](auto f) { return transposedOf<Value, decltype(f)::value>(unit); });
 }
 #else
-
-VectorUnit widestVectorUnit() { return VectorUnit::Plain; }
 
 template <class Value>
 StripKernel<Value> stripKernel(VectorUnit, ValueFormat, int) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "Komvos_ValueFormat.hpp"
+#include "Komvos_VectorUnit.hpp"
 
 namespace Komvos::Impl {
 
@@ -26,12 +27,6 @@ using TransposedStripKernel = void (*)(const unsigned char* upper, const unsigne
 
 /// So many bytes have to be there behind the last strip.
 constexpr int stripOverrun = 128;
-
-/// Which instructions may be used.
-enum class VectorUnit { Plain, Avx2, Avx512 };
-
-/// The widest of this CPU.
-VectorUnit widestVectorUnit();
 
 /// \param numVectors 1, 2, 4, 8 or 16
 /// \param unit not more than the CPU has is used
