@@ -31,8 +31,8 @@ bytes; the goal is {goal}. {verdict}
 STORAGE = """All matrices are in memory at once. "Times faster" is the time with whole values over that with reduced ones;
 the goal is {goal} at 1e-4 with one vector. {verdict}
 """
-HALF = """Half of the symmetric matrix takes about half of the memory. A product reads it twice, as it is and transposed, so that
-memory is all that it saves: without `halfIfSymmetric` all is stored.
+HALF = """Half of the symmetric matrix (`halfIfSymmetric`) takes about half of the memory. A product reads dense blocks and
+factors u once, for both triangles, and factors v twice.
 """
 HMAT = """Points, kernel, leaf size (32), eta (2), ACA+ and accuracy, also of hmat-oss' recompression, are the same; the rest is as
 hmat-oss sets it by itself. It stores all blocks here, too. Goals:

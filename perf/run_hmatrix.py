@@ -49,7 +49,7 @@ def bem_case(ranks, geometry, triangles, quick, rest):
 def bandwidth(quick):
     for geometry in ("sphere", "cylinder"):
         for n in (10000, 30000, 100000, 300000):
-            yield products_case(geometry, n, "1e-4", quick, f"--without-hmat-oss --samples {20 if n < 300000 else 10}")
+            yield products_case(geometry, n, "1e-4", quick, "--without-hmat-oss --samples 30")
 
 
 def storage(quick):
@@ -57,15 +57,14 @@ def storage(quick):
         for accuracy in ("1e-3", "1e-4", "1e-6", "1e-8", "1e-10"):
             kinds = "whole,reduced,half,half-reduced" if accuracy == "1e-4" else "whole,reduced"
             yield products_case(geometry, 20000, accuracy, quick,
-                                f"--without-hmat-oss --storage {kinds} --vectors 1,4,16 --samples 10")
+                                f"--without-hmat-oss --storage {kinds} --vectors 1,4,16 --samples 30")
 
 
 def hmat_oss(quick):
     for geometry in ("cylinder", "sphere"):
         for n in (10000, 50000):
             for accuracy in ("1e-3", "1e-4", "1e-6"):
-                yield products_case(geometry, n, accuracy, quick,
-                                    f"--storage whole,reduced --samples {15 if n == 10000 else 10}")
+                yield products_case(geometry, n, accuracy, quick, "--storage whole,reduced --samples 30")
 
 
 def hacapk(quick):
@@ -79,19 +78,19 @@ def hacapk(quick):
 
 def paper(quick):
     for storage_kind in ("whole", "reduced"):
-        rest = f"{PAPER} --storage {storage_kind} --products 10"
+        rest = f"{PAPER} --storage {storage_kind} --products 30"
         yield bem_case(2, "two-spheres", 101248, quick, rest)
         yield bem_case(2, "sphere-array", 100000, quick, rest)
         yield bem_case(2, "", None, quick, f"--problem potential {rest}")
         yield bem_case(2, "", None, quick, f"--problem uniform-field {rest}")
-    yield bem_case(2, "two-spheres", 288000, quick, f"{PAPER} --storage reduced --products 10")
-    yield bem_case(2, "sphere-array", 300000, quick, f"{PAPER} --storage reduced --products 10")
+    yield bem_case(2, "two-spheres", 288000, quick, f"{PAPER} --storage reduced --products 30")
+    yield bem_case(2, "sphere-array", 300000, quick, f"{PAPER} --storage reduced --products 30")
 
 
 def ranks_section(quick):
     for geometry, triangles in (("sphere-array", 54000), ("human-body", None)):
         for ranks in (1, 2, 4):
-            yield bem_case(ranks, geometry, triangles, quick, "--tolerance 1e-8 --products 10")
+            yield bem_case(ranks, geometry, triangles, quick, "--tolerance 1e-8 --products 30")
         # More ranks than cores: what they would gather, not how long it takes.
         yield bem_case(16, geometry, triangles, quick, "--solver none --products 0")
 
@@ -194,7 +193,7 @@ def main():
     parser.add_argument("--threads", type=int, choices=(1, 2), help="otherwise 2 with --build, else 1")
     parser.add_argument("--as-built", action="store_true", help="do not bring its programs up to date")
     parser.add_argument("--results", type=Path, help="folder for the results; otherwise perf/results/<processor>")
-    parser.add_argument("--samples", type=int, help="of each product, instead of 10 to 30")
+    parser.add_argument("--samples", type=int, help="of each product, instead of 30")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to see whether all runs")
     options = parser.parse_args()
     if options.threads is None:

@@ -45,7 +45,8 @@ struct HMatrixOptions {
   /// Frobenius norm: 0.7 of it by low rank, 0.3 by rounding the factors; in dense blocks all of it by rounding, but of
   /// the norm without the largest entries, one in 16. Blocks are always recompressed then. Complex values stay whole.
   Storage storage = Storage::Reduced;
-  /// Store half of the matrix where EntryKernel::isSymmetric(): half of the memory, for products that take longer.
+  /// Store half of the matrix where EntryKernel::isSymmetric(): half of the memory and of the set-up. Products take as
+  /// long, more or less: perf/HMATRIX.md.
   bool halfIfSymmetric = false;
   std::function<void(double)> progress;  ///< called now and then by one thread with the part of the set-up that is done
 };

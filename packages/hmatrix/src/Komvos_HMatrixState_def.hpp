@@ -180,9 +180,9 @@ struct HMatrix<Scalar, ExecutionSpace>::State {
 
   // For transposed products.
   bool canTranspose = false;
-  offsets_type secondOffset, secondPart, firstOffset, firstPart;  ///< PartLists of [x; t], and of x
-  scales_type partScale;                                          ///< of each part of the second panels; or empty
-  values_type secondParts, firstParts;
+  scales_type scaleOfRanks;        ///< scaleOfT
+  offsets_type partOffset, part;   ///< PartLists of [x; t]: columns of the second panels
+  values_type parts;               ///< of each column of the second panels
 
   void assemble(const ClusterTree& rowTree, const ClusterTree& columnTree, const EntryKernel<Scalar>& entries,
                 const HMatrixOptions& options);
@@ -191,7 +191,8 @@ struct HMatrix<Scalar, ExecutionSpace>::State {
   void reserve(int vectors);
   template <class Product>
   void inGroups(int vectors, const Product& product);
-  void multiplyTransposed(const ExecutionSpace& space, int numVectors, const value_type* x, value_type* both);
+  void multiplyHalf(const ExecutionSpace& space, int numVectors, const value_type* x, value_type* y);
+  void finishTransposed(const ExecutionSpace& space, int numVectors, value_type* both);
 
   class Assembly;
 };

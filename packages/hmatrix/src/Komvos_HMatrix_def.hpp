@@ -1,9 +1,11 @@
 /// \file Komvos_HMatrix_def.hpp
 /// How it works. Komvos_HMatrixState_def.hpp tells how the matrix is stored. A product takes x from the user's order to
-/// the tree's, multiplies the two sets of panels, and takes y back. The transposed product goes the other way. Each
-/// column of a panel gives a part of t, or of y; lists made when they are first needed say which parts are added. Where
-/// half of a symmetric matrix is stored, a product is both, and parts of blocks on the diagonal are left out of the
-/// second.
+/// the tree's, multiplies the two sets of panels, and takes y back. The transposed product goes the other way: x times
+/// the second panels gives t and a part of y, and t times the first panels the rest.
+/// Where half of a symmetric matrix is stored, a product is both, and blocks on the diagonal are left out of the
+/// second. On CPUs the second panels are then read once: each of their columns also gives a part of the transposed
+/// product, and lists say which parts are added where. So of values u and dense blocks half the bytes are read that the
+/// whole matrix takes, and of v as many.
 #pragma once
 
 #include <algorithm>
@@ -49,24 +51,42 @@ struct ToUser {
   }
 };
 
-/// Adds the parts of each place, to what is there or to nothing.
+/// Adds the parts of each place, in their order. On a CPU, whose caches are told what comes, since parts of a place are
+/// far from each other.
 template <class Value>
 struct AddParts {
+  static constexpr std::int64_t ahead = 16;
+
   const std::int64_t *offset, *part;
-  const double* scale;  ///< of each part; or nullptr
   const Value* parts;
   int numVectors;
-  bool add;
+  Value* to;
+  void operator()(int place) const {
+    Value* const out = to + static_cast<std::ptrdiff_t>(place) * numVectors;
+    std::fill_n(out, numVectors, Value(0));
+    for (std::int64_t p = offset[place]; p < offset[place + 1]; ++p) {
+      prefetch(parts + part[p + ahead] * numVectors);
+      const Value* const more = parts + part[p] * numVectors;
+      for (int q = 0; q < numVectors; ++q) {
+        out[q] += more[q];
+      }
+    }
+  }
+  static void prefetch([[maybe_unused]] const Value* at) {
+#ifdef __GNUC__
+    __builtin_prefetch(at);
+#endif
+  }
+};
+
+template <class Value>
+struct ScalePlaces {
+  const double* scale;
+  int numVectors;
   Value* to;
   KOKKOS_INLINE_FUNCTION void operator()(int place) const {
-    for (int q = 0; q < numVectors; ++q) {
-      Value& value = to[static_cast<std::ptrdiff_t>(place) * numVectors + q];
-      Value sum = add ? value : Value(0);
-      for (std::int64_t p = offset[place]; p < offset[place + 1]; ++p) {
-        const Value& more = parts[part[p] * numVectors + q];
-        sum += scale != nullptr ? more * static_cast<typename RealPart<Value>::type>(scale[part[p]]) : more;
-      }
-      value = sum;
+    for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(place) * numVectors, q = 0; q < numVectors; ++q, ++i) {
+      to[i] *= static_cast<typename RealPart<Value>::type>(scale[place]);
     }
   }
 };
@@ -132,27 +152,20 @@ void HMatrix<Scalar, ExecutionSpace>::State::prepareTransposed() {
   if (canTranspose) {
     return;
   }
-  const auto upload = [](const Impl::PartLists& lists, offsets_type& offset, offsets_type& part) {
-    offset = Impl::deviceList<memory_space>("Komvos::HMatrix::offset", lists.offset);
-    part = Impl::deviceList<memory_space>("Komvos::HMatrix::part", lists.part);
-  };
-  std::vector<int> inputs = Impl::inputsOf(secondLayout);
-  if (!firstLayout.isWhole() || !secondLayout.isWhole()) {
-    std::vector<double> scales;
-    scales.reserve(inputs.size());
-    for (const Impl::PanelRun& run : secondLayout.runs()) {
-      for (int c = 0; c < run.columns; ++c) {
-        const int place = run.input + c;
-        scales.push_back(run.scale * (place < columns ? 1.0 : scaleOfT[place - columns]));
-      }
+  first.prepareTransposed(firstLayout, columns);
+  scaleOfRanks = Impl::deviceList<memory_space>("Komvos::HMatrix::scaleOfRanks", scaleOfT);
+  if (isHalf && panels_type::canMultiplyBoth) {
+    std::vector<int> places = Impl::inputsOf(secondLayout);
+    for (const std::int64_t column : onDiagonal) {
+      places[column] = -1;
     }
-    partScale = Impl::deviceList<memory_space>("Komvos::HMatrix::partScale", scales);
+    Impl::PartLists lists(columns + ranks, places);
+    lists.part.resize(lists.part.size() + Impl::AddParts<value_type>::ahead);
+    partOffset = Impl::deviceList<memory_space>("Komvos::HMatrix::partOffset", lists.offset);
+    part = Impl::deviceList<memory_space>("Komvos::HMatrix::part", lists.part);
+  } else {
+    second.prepareTransposed(secondLayout, columns + ranks, onDiagonal);
   }
-  for (const std::int64_t part : onDiagonal) {
-    inputs[part] = -1;
-  }
-  upload(Impl::PartLists(columns + ranks, inputs), secondOffset, secondPart);
-  upload(Impl::PartLists(columns, Impl::inputsOf(firstLayout)), firstOffset, firstPart);
   canTranspose = true;
 }
 
@@ -226,8 +239,8 @@ const std::vector<Block>& HMatrix<Scalar, ExecutionSpace>::blocks() const {
 }
 template <class Scalar, class ExecutionSpace>
 std::int64_t HMatrix<Scalar, ExecutionSpace>::bytesRead() const {
-  const std::int64_t bytes = state_->first.numBytes() + state_->second.numBytes();
-  return state_->isHalf ? 2 * bytes : bytes;
+  const std::int64_t first = state_->first.numBytes(), second = state_->second.numBytes();
+  return !state_->isHalf ? first + second : 2 * first + (State::panels_type::canMultiplyBoth ? 1 : 2) * second;
 }
 template <class Scalar, class ExecutionSpace>
 void HMatrix<Scalar, ExecutionSpace>::placeIn(const std::vector<int>& rows, int vectorRows,
@@ -264,27 +277,40 @@ void requireExtents(const char* where, const Input& x, int xRows, const Output& 
 }
 }  // namespace Impl
 
-/// both = [y; t] of the transposed product, for x by place; not the parts of blocks on the diagonal of half a matrix.
+/// both = [y; t] of the transposed product, where all but the first panels' part is in it.
 template <class Scalar, class ExecutionSpace>
-void HMatrix<Scalar, ExecutionSpace>::State::multiplyTransposed(const ExecutionSpace& space, int numVectors,
-                                                                const value_type* x, value_type* both) {
-  const auto enough = [&](values_type& parts, std::int64_t length) {
-    if (static_cast<std::int64_t>(parts.extent(0)) < length * numVectors) {
-      parts = values_type(Kokkos::view_alloc("Komvos::HMatrix::parts", Kokkos::WithoutInitializing),
-                          static_cast<std::size_t>(length * numVectors));
-    }
-  };
-  enough(secondParts, second.numColumns());
-  enough(firstParts, first.numColumns());
+void HMatrix<Scalar, ExecutionSpace>::State::finishTransposed(const ExecutionSpace& space, int numVectors,
+                                                              value_type* both) {
   value_type* const t = both + static_cast<std::ptrdiff_t>(columns) * numVectors;
-  second.multiplyTransposed(space, numVectors, x, secondParts.data());
-  Kokkos::parallel_for("Komvos::HMatrix::multiplyTransposed: t", Impl::range(space, 0, columns + ranks),
-                       Impl::AddParts<value_type>{secondOffset.data(), secondPart.data(), partScale.data(),
-                                                  secondParts.data(), numVectors, false, both});
-  first.multiplyTransposed(space, numVectors, t, firstParts.data());
-  Kokkos::parallel_for("Komvos::HMatrix::multiplyTransposed: v", Impl::range(space, 0, columns),
-                       Impl::AddParts<value_type>{firstOffset.data(), firstPart.data(), nullptr, firstParts.data(),
-                                                  numVectors, true, both});
+  if (!scaleOfT.empty()) {
+    Kokkos::parallel_for("Komvos::HMatrix::multiplyTransposed: scale", Impl::range(space, 0, ranks),
+                         Impl::ScalePlaces<value_type>{scaleOfRanks.data(), numVectors, t});
+  }
+  first.multiplyTransposed(space, numVectors, t, both, true);
+}
+
+/// y = both triangles of a matrix of which one is stored, for x by place.
+template <class Scalar, class ExecutionSpace>
+void HMatrix<Scalar, ExecutionSpace>::State::multiplyHalf(const ExecutionSpace& space, int numVectors,
+                                                          const value_type* x, value_type* y) {
+  value_type* const both = mirrored.data();
+  if constexpr (panels_type::canMultiplyBoth) {
+    const std::int64_t length = second.numColumns() * numVectors;
+    if (static_cast<std::int64_t>(parts.extent(0)) < length) {
+      parts = values_type(Kokkos::view_alloc("Komvos::HMatrix::parts", Kokkos::WithoutInitializing),
+                          static_cast<std::size_t>(length));
+    }
+    second.multiplyBoth(space, numVectors, x, y, x, parts.data());
+    Kokkos::parallel_for(
+        "Komvos::HMatrix::multiply: parts", Impl::range(space, 0, columns + ranks),
+        Impl::AddParts<value_type>{partOffset.data(), part.data(), parts.data(), numVectors, both});
+  } else {
+    second.multiply(space, kernel, numVectors, x, y, false);
+    second.multiplyTransposed(space, numVectors, x, both, false);
+  }
+  finishTransposed(space, numVectors, both);
+  Kokkos::parallel_for("Komvos::HMatrix::multiply: other half", Impl::range(space, 0, rows),
+                       Impl::AddTo<value_type>{both, numVectors, y});
 }
 
 template <class Scalar, class ExecutionSpace>
@@ -300,12 +326,10 @@ void HMatrix<Scalar, ExecutionSpace>::multiply(const ExecutionSpace& space, cons
     Kokkos::parallel_for("Komvos::HMatrix::multiply: x", Impl::range(space, 0, s.columns),
                          Impl::FromUser<value_type, input_view>{s.columnPlace.data(), x, firstVector, n, in});
     s.first.multiply(space, s.kernel, n, in, t, false);
-    s.second.multiply(space, s.kernel, n, in, s.output.data(), false);
     if (s.isHalf) {
-      s.multiplyTransposed(space, n, in, s.mirrored.data());
-      Kokkos::parallel_for("Komvos::HMatrix::multiply: other half",
-                           Impl::range(space, 0, s.rows),
-                           Impl::AddTo<value_type>{s.mirrored.data(), n, s.output.data()});
+      s.multiplyHalf(space, n, in, s.output.data());
+    } else {
+      s.second.multiply(space, s.kernel, n, in, s.output.data(), false);
     }
     Kokkos::parallel_for(
         "Komvos::HMatrix::multiply: y", Impl::range(space, 0, s.rows),
@@ -329,7 +353,8 @@ void HMatrix<Scalar, ExecutionSpace>::multiplyTransposed(const ExecutionSpace& s
     value_type* const both = s.input.data();
     Kokkos::parallel_for("Komvos::HMatrix::multiplyTransposed: x", Impl::range(space, 0, s.rows),
                          Impl::FromUser<value_type, input_view>{s.rowPlace.data(), x, firstVector, n, s.output.data()});
-    s.multiplyTransposed(space, n, s.output.data(), both);
+    s.second.multiplyTransposed(space, n, s.output.data(), both, false);
+    s.finishTransposed(space, n, both);
     Kokkos::parallel_for(
         "Komvos::HMatrix::multiplyTransposed: y", Impl::range(space, 0, s.columns),
         Impl::ToUser<value_type, output_view>{s.columnPlace.data(), both, firstVector, n, y, alpha, beta});

@@ -2,8 +2,11 @@
 /// Values in few bytes, and half of a symmetric matrix: each beside the plain matrix.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "Komvos_HMatrix.hpp"
@@ -76,7 +79,6 @@ class OneStrip {
         const double stored = isWhole ? static_cast<double>(value) : static_cast<double>(Impl::nearestInteger(static_cast<double>(value) * (1 / scale)));
         EXPECT_NEAR(stored * scale, static_cast<double>(value), isWhole ? 0 : 0.52 * scale);
         twin_.push_back(stored * (c < 47 ? firstScale : secondScale));
-        plain_.push_back(stored);
       }
     }
     Kokkos::deep_copy(bytes, host);
@@ -94,7 +96,14 @@ class OneStrip {
     const auto input = onDevice(x), output = onDevice(std::vector<Real>(static_cast<std::size_t>(rows_) * numVectors, 7));
     panels_.multiply(Space(), machine.kernel, numVectors, input.data(), output.data(), false);
     Space().fence();
-    const auto y = toHost(output);
+    checkRows(toHost(output), x, numVectors, bound);
+    checkTransposed(x, numVectors, bound);
+    checkBoth(x, numVectors, bound);
+  }
+
+ private:
+  template <class View>
+  void checkRows(const View& y, const std::vector<Real>& x, int numVectors, double bound) const {
     for (int q = 0; q < numVectors; ++q) {
       for (int r = 0; r < rows_; ++r) {
         double sum = 0, sizes = 0;
@@ -108,27 +117,63 @@ class OneStrip {
             << rows_ << " rows, " << numVectors << " vectors";
       }
     }
-    checkTransposed(x, numVectors, bound);
   }
 
- private:
-  /// The first rows of x are the input; scales are left out.
+  /// The sum that column c has in a transposed product, of the first rows of x, and a bound for its error.
+  std::pair<double, double> columnSum(const std::vector<Real>& x, int c, int numVectors, int q, double bound) const {
+    double sum = 0, sizes = 0;
+    for (int r = 0; r < rows_; ++r) {
+      const double term = twin_[static_cast<std::size_t>(c) * rows_ + r] *
+                          static_cast<double>(x[static_cast<std::size_t>(r) * numVectors + q]);
+      sum += term;
+      sizes += std::abs(term);
+    }
+    return {sum, bound * sizes};
+  }
+
   void checkTransposed(const std::vector<Real>& x, int numVectors, double bound) {
-    const auto input = onDevice(x), parts = onDevice(std::vector<Real>(static_cast<std::size_t>(69) * numVectors, 7));
-    panels_.multiplyTransposed(Space(), numVectors, input.data(), parts.data());
-    Space().fence();
-    const auto host = toHost(parts);
-    for (int q = 0; q < numVectors; ++q) {
-      for (int c = 0; c < 69; ++c) {
-        double sum = 0, sizes = 0;
-        for (int r = 0; r < rows_; ++r) {
-          const double term = plain_[static_cast<std::size_t>(c) * rows_ + r] *
-                              static_cast<double>(x[static_cast<std::size_t>(r) * numVectors + q]);
-          sum += term;
-          sizes += std::abs(term);
+    const auto input = onDevice(x), output = onDevice(std::vector<Real>(static_cast<std::size_t>(inputs) * numVectors, 7));
+    for (const bool leavesOut : {false, true}) {
+      const std::vector<std::int64_t> leftOut = leavesOut ? std::vector<std::int64_t>{0, 5, 6, 46, 47, 68}
+                                                          : std::vector<std::int64_t>{};
+      panels_.prepareTransposed(layout_, inputs, leftOut);
+      for (const bool add : {false, true}) {
+        Kokkos::deep_copy(output, Real(7));
+        panels_.multiplyTransposed(Space(), numVectors, input.data(), output.data(), add);
+        Space().fence();
+        const auto y = toHost(output);
+        std::vector<int> columnAt(inputs, -1);
+        for (int c = 0; c < 69; ++c) {
+          if (std::find(leftOut.begin(), leftOut.end(), c) == leftOut.end()) {
+            columnAt[inputOf(c)] = c;
+          }
         }
-        ASSERT_NEAR(static_cast<double>(host(static_cast<std::size_t>(c) * numVectors + q)), sum, bound * sizes)
-            << rows_ << " rows, " << numVectors << " vectors, transposed";
+        for (int q = 0; q < numVectors; ++q) {
+          for (int place = 0; place < inputs; ++place) {
+            const auto [sum, error] = columnAt[place] < 0 ? std::pair(0.0, 0.0)
+                                                          : columnSum(x, columnAt[place], numVectors, q, bound);
+            ASSERT_NEAR(static_cast<double>(y(static_cast<std::size_t>(place) * numVectors + q)), sum + (add ? 7 : 0),
+                        error + (add ? 100 * static_cast<double>(std::numeric_limits<Real>::epsilon()) : 0))
+                << rows_ << " rows, " << numVectors << " vectors, place " << place << ", transposed";
+          }
+        }
+      }
+    }
+  }
+
+  void checkBoth(const std::vector<Real>& x, int numVectors, double bound) {
+    if constexpr (Impl::Panels<Real, Space>::canMultiplyBoth) {
+      const auto input = onDevice(x), parts = onDevice(std::vector<Real>(static_cast<std::size_t>(69) * numVectors, 7));
+      const auto y = onDevice(std::vector<Real>(static_cast<std::size_t>(rows_) * numVectors, 7));
+      panels_.multiplyBoth(Space(), numVectors, input.data(), y.data(), input.data(), parts.data());
+      Space().fence();
+      checkRows(y, x, numVectors, bound);
+      for (int q = 0; q < numVectors; ++q) {
+        for (int c = 0; c < 69; ++c) {
+          const auto [sum, error] = columnSum(x, c, numVectors, q, bound);
+          ASSERT_NEAR(static_cast<double>(parts(static_cast<std::size_t>(c) * numVectors + q)), sum, error)
+              << rows_ << " rows, " << numVectors << " vectors, column " << c << ", both";
+        }
       }
     }
   }
@@ -136,7 +181,7 @@ class OneStrip {
   int rows_;
   Impl::PanelLayout layout_;
   Impl::Panels<Real, Space> panels_;
-  std::vector<double> twin_, plain_;
+  std::vector<double> twin_;
 };
 
 TEST(ValueFormat, everyFormatIsReadAsItWasStoredByEveryKernel) {

@@ -39,6 +39,36 @@ struct Panel {
   std::int64_t lastByte;
 };
 
+/// The runs of a strip, some columns at a time.
+class RunCutter {
+ public:
+  RunCutter(const PanelRun* runs, int numRuns) : run_(runs), end_(runs + numRuns) {}
+  /// \param part room for `most` runs \param numParts how many there are \return their columns; 0 behind the last
+  inline int next(int most, PanelRun* part, int& numParts) {
+    int columns = 0;
+    for (numParts = 0; run_ != end_ && columns < most; ++numParts) {
+      const int left = run_->columns - done_, taken = left < most - columns ? left : most - columns;
+      part[numParts] = {run_->input + done_, taken, run_->scale};
+      columns += taken;
+      done_ = taken < left ? done_ + taken : 0;
+      run_ += taken < left ? 0 : 1;
+    }
+    return columns;
+  }
+
+ private:
+  const PanelRun *run_, *end_;
+  int done_ = 0;  ///< columns of this run
+};
+
+/// Columns of a strip whose input is at neighbouring places of one group.
+struct ColumnPiece {
+  int strip, column, columns;
+  int output;  ///< of the first row of the strip
+  int place;   ///< of the first column, in the group
+  double scale;
+};
+
 /// Where the columns of a block are in a strip.
 struct StripPlace {
   int strip, column;
@@ -95,6 +125,7 @@ class Panels {
   using scale_view = Kokkos::View<double*, memory_space>;
   /// At once, so that what a team needs fits the shared memory of a GPU.
   static constexpr int mostVectors = sizeof(Value) > sizeof(double) ? 8 : 16;
+  static constexpr int columnsTogether = 64;  ///< of a transposed product
 
   Panels() = default;
   /// Room for the values of a layout, which are not set, and for what kernels read behind them.
@@ -111,10 +142,23 @@ class Panels {
   void multiply(const ExecutionSpace& space, PanelKernel kernel, int numVectors, const Value* input, Value* output,
                 bool add) const;
 
-  /// For transposed products. part[c] = column c of its strip, times the panel's rows of the input, for all columns of
-  /// all strips in their order. Neither the scale of a run nor outputScale is in it: see columnScale().
-  /// \param input `numVectors` values for each place \param part the same for each column
-  void multiplyTransposed(const ExecutionSpace& space, int numVectors, const Value* input, Value* part) const;
+  /// multiply(), and with the same pass over memory the parts of the transposed product of the same matrix:
+  /// part[c] = column c of its strip, times the panel's rows of `rows`, for all columns of all strips in their order.
+  /// outputScale is not in it.
+  /// \param rows `numVectors` values for each place of the output \param part the same for each column
+  void multiplyBoth(const ExecutionSpace& space, int numVectors, const Value* input, Value* output, const Value* rows,
+                    Value* part) const;
+  /// Whether multiplyBoth() is as good as it says: where panels are taken by threads of a CPU.
+  static constexpr bool canMultiplyBoth = runsOnHost<ExecutionSpace>();
+
+  /// Before multiplyTransposed(). \param inputs the number of places of the input
+  /// \param leftOut columns of all strips, in ascending order, that transposed products leave out
+  void prepareTransposed(const PanelLayout& layout, int inputs, const std::vector<std::int64_t>& leftOut = {});
+  /// output[p] = column p of the matrix, times `input`, for all places p of multiply()'s input; each is added to by one
+  /// thread. outputScale is not in it.
+  /// \param input `numVectors` values for each place of multiply()'s output \param add to what is there
+  void multiplyTransposed(const ExecutionSpace& space, int numVectors, const Value* input, Value* output,
+                          bool add) const;
 
   std::int64_t numBytes() const { return numBytes_; }
   /// For tests: vectors no wider than these.
@@ -131,6 +175,10 @@ class Panels {
   Kokkos::View<PanelRun*, memory_space> runs_;
   Kokkos::View<std::int64_t*, memory_space> firstColumn_;  ///< of each strip
   Kokkos::View<int*, memory_space> share_;                 ///< [shares + 1]: panels of about equal bytes
+  // Of groups of columnsTogether neighbouring places of the input.
+  int numInputs_ = 0;
+  Kokkos::View<std::int64_t*, memory_space> firstPiece_;  ///< [groups + 1]
+  Kokkos::View<ColumnPiece*, memory_space> pieces_;
   VectorUnit vectorUnit_ = widestVectorUnit();
   std::int64_t numColumns_ = 0;
 };

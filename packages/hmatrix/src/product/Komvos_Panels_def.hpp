@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -98,22 +100,54 @@ KOKKOS_INLINE_FUNCTION void addWholeStrip(const PanelData<Value>& data, const Pa
   }
 }
 
+/// out [columns x vectors] = strip^T * x, for columns [column, column + columns), in plain code.
+template <class Value>
+KOKKOS_INLINE_FUNCTION void dotPlainColumns(const PanelData<Value>& data, const PanelStrip& strip, int column,
+                                            int columns, int numVectors, const Value* x, Value* out) {
+  for (int c = 0; c < columns; ++c) {
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(column + c) * strip.rows;
+    for (int q = 0; q < numVectors; ++q) {
+      Value sum = Value(0);
+      for (int r = 0; r < strip.rows; ++r) {
+        sum += data.valueAt(strip, first + r) * x[static_cast<std::ptrdiff_t>(r) * numVectors + q];
+      }
+      out[static_cast<std::ptrdiff_t>(c) * numVectors + q] = sum;
+    }
+  }
+}
+
 /// The kernels of a CPU for each format; none on other machines.
 template <class Value>
 struct StripKernels {
   StripKernel<Value> product[numValueFormats] = {};
   TransposedStripKernel<Value> transposed[numValueFormats] = {};
+  StripKernelOfBoth<Value> both[numValueFormats] = {};  ///< of one vector
 
   StripKernels() = default;
   StripKernels(VectorUnit unit, int numVectors) {
     if constexpr (std::is_floating_point_v<Value>) {
       for (int f = 0; f < numValueFormats; ++f) {
         product[f] = stripKernel<Value>(unit, static_cast<ValueFormat>(f), numVectors);
-        transposed[f] = numVectors == 1 ? transposedStripKernel<Value>(unit, static_cast<ValueFormat>(f)) : nullptr;
+        transposed[f] = transposedStripKernel<Value>(unit, static_cast<ValueFormat>(f));
+        both[f] = numVectors == 1 ? stripKernelOfBoth<Value>(unit, static_cast<ValueFormat>(f)) : nullptr;
       }
     }
   }
 };
+
+/// Columns of a strip, by the kernel that there is for it.
+template <class Value>
+void dotColumns(const PanelData<Value>& data, const StripKernels<Value>& kernels, const PanelStrip& strip, int column,
+                int columns, int numVectors, const Value* x, Value* out) {
+  const auto kernel = kernels.transposed[static_cast<int>(strip.format)];
+  if (kernel == nullptr) {
+    return dotPlainColumns(data, strip, column, columns, numVectors, x, out);
+  }
+  const std::ptrdiff_t index = static_cast<std::ptrdiff_t>(column) * strip.rows;
+  const int width = strip.format == ValueFormat::Whole ? static_cast<int>(sizeof(Value)) : upperBytes(strip.format);
+  kernel(data.values + strip.firstByte + index * width, data.values + strip.lowerByte + index * lowerBytes(strip.format),
+         strip.rows, columns, numVectors, x, out);
+}
 
 /// A thread has the panels of a share.
 template <int N, class Value, class ExecutionSpace>
@@ -127,6 +161,22 @@ struct ThreadProduct {
   Value* output;
   bool add;
 
+  /// sums += strip * input
+  KOKKOS_INLINE_FUNCTION void addProduct(const PanelStrip& strip, Value* sums) const {
+    if constexpr (onHost) {
+      if (const auto kernel = kernels.product[static_cast<int>(strip.format)]) {
+        kernel(data.values + strip.firstByte, data.values + strip.lowerByte, strip.rows, data.runs + strip.firstRun,
+               strip.lastRun - strip.firstRun, input, sums);
+        return;
+      }
+    }
+    if (strip.format == ValueFormat::Whole) {
+      addWholeStrip<N>(data, strip, input, sums);
+    } else {
+      addStrip<N>(data, strip, input, sums);
+    }
+  }
+
   KOKKOS_INLINE_FUNCTION void operator()(int piece) const {
     Value sums[PanelLayout::mostRows * N];
     for (int p = share[piece]; p < share[piece + 1]; ++p) {
@@ -136,19 +186,7 @@ struct ThreadProduct {
         sums[i] = add ? out[i] : Value(0);
       }
       for (int s = panel.firstStrip; s < panel.lastStrip; ++s) {
-        const PanelStrip& strip = data.strips[s];
-        if constexpr (onHost) {
-          if (const auto kernel = kernels.product[static_cast<int>(strip.format)]) {
-            kernel(data.values + strip.firstByte, data.values + strip.lowerByte, strip.rows, data.runs + strip.firstRun,
-                   strip.lastRun - strip.firstRun, input, sums + strip.row * N);
-            continue;
-          }
-        }
-        if (strip.format == ValueFormat::Whole) {
-          addWholeStrip<N>(data, strip, input, sums + strip.row * N);
-        } else {
-          addStrip<N>(data, strip, input, sums + strip.row * N);
-        }
+        addProduct(data.strips[s], sums + data.strips[s].row * N);
       }
       for (int i = 0; i < panel.rows * N; ++i) {
         out[i] = data.scaled(sums[i], panel.output + i / N);
@@ -226,51 +264,156 @@ struct TeamProduct {
   }
 };
 
-/// Each column of each strip, times the rows that the strip covers.
-template <class Value, class ExecutionSpace>
-struct TransposedProduct {
-  using team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
-  static constexpr bool onHost = runsOnHost<ExecutionSpace>();
+/// ThreadProduct, and what each column of each strip adds to the transposed product, a few columns at a time: these
+/// are in the nearest cache when they are taken a second time.
+template <int N, class Value, class ExecutionSpace>
+struct ThreadProductOfBoth {
+  static constexpr int mostBytes = 16 * 1024, mostColumns = 256;
 
-  PanelData<Value> data;
-  StripKernels<Value> kernels;
+  ThreadProduct<N, Value, ExecutionSpace> product;
   const std::int64_t* firstColumn;
-  const Value* input;
+  const Value* rows;
   Value* part;
-  int numVectors;
 
-  KOKKOS_INLINE_FUNCTION void operator()(const team& member) const {
-    const Panel panel = data.panels[member.league_rank()];
-    for (int s = panel.firstStrip; s < panel.lastStrip; ++s) {
-      const PanelStrip strip = data.strips[s];
-      const Value* const x = input + (static_cast<std::ptrdiff_t>(panel.output) + strip.row) * numVectors;
-      Value* const out = part + firstColumn[s] * numVectors;
-      if constexpr (onHost) {
-        if (const auto kernel = kernels.transposed[static_cast<int>(strip.format)]) {
-          kernel(data.values + strip.firstByte, data.values + strip.lowerByte, strip.rows, strip.columns, x, out);
-          continue;
-        }
+  void operator()(int piece) const {
+    const PanelData<Value>& data = product.data;
+    Value sums[PanelLayout::mostRows * N];
+    for (int p = product.share[piece]; p < product.share[piece + 1]; ++p) {
+      const Panel panel = data.panels[p];
+      std::fill_n(sums, panel.rows * N, Value(0));
+      for (int s = panel.firstStrip; s < panel.lastStrip; ++s) {
+        const PanelStrip& strip = data.strips[s];
+        addStripTwice(strip, sums + strip.row * N, rows + (static_cast<std::ptrdiff_t>(panel.output) + strip.row) * N,
+                      part + firstColumn[s] * N);
       }
-      multiplyStrip(member, strip, x, out);
+      Value* const out = product.output + static_cast<std::ptrdiff_t>(panel.output) * N;
+      for (int i = 0; i < panel.rows * N; ++i) {
+        out[i] = data.scaled(sums[i], panel.output + i / N);
+      }
     }
   }
 
-  KOKKOS_INLINE_FUNCTION void multiplyStrip(const team& member, const PanelStrip& strip, const Value* x,
-                                            Value* out) const {
-    const int n = numVectors;
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, strip.columns), [&](int c) {
-      const std::ptrdiff_t column = static_cast<std::ptrdiff_t>(c) * strip.rows;
-      for (int q = 0; q < n; ++q) {
-        Value sum = Value(0);
-        Kokkos::parallel_reduce(
-            Kokkos::ThreadVectorRange(member, strip.rows),
-            [&](int r, Value& to) {
-              to += data.valueAt(strip, column + r) * x[static_cast<std::ptrdiff_t>(r) * n + q];
-            },
-            sum);
-        Kokkos::single(Kokkos::PerThread(member), [&] { out[static_cast<std::ptrdiff_t>(c) * n + q] = sum; });
+  void addStripTwice(const PanelStrip& strip, Value* sums, const Value* x, Value* out) const {
+    const PanelData<Value>& data = product.data;
+    if (const auto kernel = product.kernels.both[static_cast<int>(strip.format)]) {
+      kernel(data.values + strip.firstByte, data.values + strip.lowerByte, strip.rows, data.runs + strip.firstRun,
+             strip.lastRun - strip.firstRun, product.input, sums, x, out);
+      return;
+    }
+    const bool isWhole = strip.format == ValueFormat::Whole;
+    const int width = isWhole ? static_cast<int>(sizeof(Value)) : upperBytes(strip.format);
+    const int most = std::clamp(mostBytes / (strip.rows * (width + lowerBytes(strip.format))), 1, mostColumns);
+    const auto kernel = product.kernels.product[static_cast<int>(strip.format)];
+    if (kernel == nullptr) {
+      product.addProduct(strip, sums);
+    }
+    PanelRun cut[mostColumns];
+    RunCutter cutter(data.runs + strip.firstRun, strip.lastRun - strip.firstRun);
+    int numRuns = 0, column = 0;
+    while (const int columns = cutter.next(most, cut, numRuns)) {
+      if (kernel != nullptr) {
+        const std::ptrdiff_t index = static_cast<std::ptrdiff_t>(column) * strip.rows;
+        kernel(data.values + strip.firstByte + index * width,
+               data.values + strip.lowerByte + index * lowerBytes(strip.format), strip.rows, cut, numRuns,
+               product.input, sums);
+      }
+      dotColumns(data, product.kernels, strip, column, columns, N, x, out);
+      if (!isWhole) {
+        scaleRuns(cut, numRuns, out);
+      }
+      column += columns;
+      out += static_cast<std::ptrdiff_t>(columns) * N;
+    }
+  }
+
+  static void scaleRuns(const PanelRun* runs, int numRuns, Value* out) {
+    for (int k = 0; k < numRuns; ++k) {
+      const auto scale = static_cast<typename RealPart<Value>::type>(runs[k].scale);
+      for (int i = 0; i < runs[k].columns * N; ++i) {
+        *out++ *= scale;
+      }
+    }
+  }
+};
+
+/// What transposed products need, beside PanelData.
+template <class Value>
+struct TransposedData {
+  PanelData<Value> data;
+  const std::int64_t* firstPiece;
+  const ColumnPiece* pieces;
+  int numInputs, numVectors;
+  const Value* input;
+  Value* output;
+  bool add;
+};
+
+/// A thread has a group of places.
+template <class Value, class ExecutionSpace>
+struct ThreadTransposed {
+  static constexpr int together = Panels<Value, ExecutionSpace>::columnsTogether;
+
+  TransposedData<Value> t;
+  StripKernels<Value> kernels;
+
+  void operator()(int group) const {
+    Value sums[together * Panels<Value, ExecutionSpace>::mostVectors], part[std::size(sums)];
+    const int n = t.numVectors, begin = group * together, places = std::min(together, t.numInputs - begin);
+    Value* const out = t.output + static_cast<std::ptrdiff_t>(begin) * n;
+    for (int i = 0; i < places * n; ++i) {
+      sums[i] = t.add ? out[i] : Value(0);
+    }
+    for (std::int64_t k = t.firstPiece[group]; k < t.firstPiece[group + 1]; ++k) {
+      const ColumnPiece& piece = t.pieces[k];
+      dotColumns(t.data, kernels, t.data.strips[piece.strip], piece.column, piece.columns, n,
+                 t.input + static_cast<std::ptrdiff_t>(piece.output) * n, part);
+      const auto scale = static_cast<typename RealPart<Value>::type>(piece.scale);
+      for (int i = 0; i < piece.columns * n; ++i) {
+        sums[piece.place * n + i] += part[i] * scale;
+      }
+    }
+    std::copy_n(sums, places * n, out);
+  }
+};
+
+/// A team has a group of places, a thread some of them, and the lanes of a vector share the rows of a column.
+template <class Value, class ExecutionSpace>
+struct TeamTransposed {
+  using team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  static constexpr int together = Panels<Value, ExecutionSpace>::columnsTogether;
+
+  TransposedData<Value> t;
+
+  KOKKOS_INLINE_FUNCTION void operator()(const team& member) const {
+    const int group = member.league_rank(), left = t.numInputs - group * together;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, left < together ? left : together), [&](int place) {
+      for (int q = 0; q < t.numVectors; ++q) {
+        Value& out = t.output[(static_cast<std::ptrdiff_t>(group) * together + place) * t.numVectors + q];
+        Value sum = t.add ? out : Value(0);
+        for (std::int64_t k = t.firstPiece[group]; k < t.firstPiece[group + 1]; ++k) {
+          const ColumnPiece& piece = t.pieces[k];
+          const int c = place - piece.place;
+          if (c >= 0 && c < piece.columns) {
+            sum += dot(member, piece, c, q);
+          }
+        }
+        Kokkos::single(Kokkos::PerThread(member), [&] { out = sum; });
       }
     });
+  }
+
+  KOKKOS_INLINE_FUNCTION Value dot(const team& member, const ColumnPiece& piece, int c, int q) const {
+    const PanelStrip& strip = t.data.strips[piece.strip];
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(piece.column + c) * strip.rows;
+    const Value* const x = t.input + static_cast<std::ptrdiff_t>(piece.output) * t.numVectors + q;
+    Value sum = Value(0);
+    Kokkos::parallel_reduce(
+        Kokkos::ThreadVectorRange(member, strip.rows),
+        [&](int r, Value& to) {
+          to += t.data.valueAt(strip, first + r) * x[static_cast<std::ptrdiff_t>(r) * t.numVectors];
+        },
+        sum);
+    return sum * static_cast<typename RealPart<Value>::type>(piece.scale);
   }
 };
 
@@ -382,19 +525,99 @@ void Panels<Value, ExecutionSpace>::multiply(const ExecutionSpace& space, PanelK
 }
 
 template <class Value, class ExecutionSpace>
-void Panels<Value, ExecutionSpace>::multiplyTransposed(const ExecutionSpace& space, int numVectors, const Value* input,
-                                                       Value* part) const {
-  const int numPanels = static_cast<int>(panels_.extent(0));
-  if (numPanels == 0) {
+void Panels<Value, ExecutionSpace>::multiplyBoth(const ExecutionSpace& space, int numVectors, const Value* input,
+                                                 Value* output, const Value* rows, Value* part) const {
+  static_assert(canMultiplyBoth);
+  const PanelData<Value> data{values_.data(), panels_.data(), strips_.data(), runs_.data(), outputScale_.data()};
+  const auto launch = [&](auto n) {
+    constexpr int N = decltype(n)::value;
+    using Policy = Kokkos::RangePolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
+    const ThreadProduct<N, Value, ExecutionSpace> product{data,  StripKernels<Value>(vectorUnit_, N), share_.data(),
+                                                          input, output, false};
+    Kokkos::parallel_for("Komvos::Panels::multiplyBoth",
+                         Policy(space, 0, static_cast<int>(share_.extent(0)) - 1).set_chunk_size(1),
+                         ThreadProductOfBoth<N, Value, ExecutionSpace>{product, firstColumn_.data(), rows, part});
+  };
+  if (panels_.extent(0) == 0) {
     return;
   }
+  switch (numVectors) {
+    case 1:
+      return launch(std::integral_constant<int, 1>());
+    case 2:
+      return launch(std::integral_constant<int, 2>());
+    case 4:
+      return launch(std::integral_constant<int, 4>());
+    case 8:
+      return launch(std::integral_constant<int, 8>());
+    default:
+      if constexpr (mostVectors == 16) {
+        launch(std::integral_constant<int, 16>());
+      }
+  }
+}
+
+template <class Value, class ExecutionSpace>
+void Panels<Value, ExecutionSpace>::prepareTransposed(const PanelLayout& layout, int inputs,
+                                                      const std::vector<std::int64_t>& leftOut) {
+  const int groups = (inputs + columnsTogether - 1) / columnsTogether;
+  // f(group, piece) for each piece of each run
+  const auto forPieces = [&](const auto& f) {
+    std::int64_t column = 0;  // of all strips
+    auto skip = leftOut.begin();
+    for (const Panel& panel : layout.panels()) {
+      for (int s = panel.firstStrip; s < panel.lastStrip; ++s) {
+        const PanelStrip& strip = layout.strips()[s];
+        const std::int64_t first = column;
+        for (int r = strip.firstRun; r < strip.lastRun; column += layout.runs()[r++].columns) {
+          const PanelRun& run = layout.runs()[r];
+          for (int c = 0; c < run.columns;) {
+            const int group = (run.input + c) / columnsTogether, place = run.input + c - group * columnsTogether;
+            int count = std::min(run.columns - c, columnsTogether - place);
+            if (skip != leftOut.end()) {
+              count = static_cast<int>(std::min<std::int64_t>(count, *skip - (column + c)));
+            }
+            if (count == 0) {
+              ++skip;
+              ++c;
+              continue;
+            }
+            f(group, ColumnPiece{s, static_cast<int>(column - first) + c, count, panel.output + strip.row, place,
+                                 run.scale});
+            c += count;
+          }
+        }
+      }
+    }
+  };
+  std::vector<std::int64_t> firstPiece(static_cast<std::size_t>(groups) + 1);
+  forPieces([&](int group, const ColumnPiece&) { ++firstPiece[group + 1]; });
+  std::partial_sum(firstPiece.begin(), firstPiece.end(), firstPiece.begin());
+  std::vector<ColumnPiece> pieces(static_cast<std::size_t>(firstPiece.back()));
+  std::vector<std::int64_t> next(firstPiece.begin(), firstPiece.end() - 1);
+  forPieces([&](int group, const ColumnPiece& piece) { pieces[next[group]++] = piece; });
+  numInputs_ = inputs;
+  firstPiece_ = deviceList<memory_space>("Komvos::Panels::firstPiece", firstPiece);
+  pieces_ = deviceList<memory_space>("Komvos::Panels::pieces", pieces);
+}
+
+template <class Value, class ExecutionSpace>
+void Panels<Value, ExecutionSpace>::multiplyTransposed(const ExecutionSpace& space, int numVectors, const Value* input,
+                                                       Value* output, bool add) const {
+  const int groups = (numInputs_ + columnsTogether - 1) / columnsTogether;
   const PanelData<Value> data{values_.data(), panels_.data(), strips_.data(), runs_.data(), outputScale_.data()};
-  using Product = TransposedProduct<Value, ExecutionSpace>;
-  const Kokkos::TeamPolicy<ExecutionSpace> policy = runsOnHost<ExecutionSpace>()
-                                                        ? Kokkos::TeamPolicy<ExecutionSpace>(space, numPanels, 1)
-                                                        : Kokkos::TeamPolicy<ExecutionSpace>(space, numPanels, 8, 32);
-  Kokkos::parallel_for("Komvos::Panels::multiplyTransposed", policy,
-                       Product{data, StripKernels<Value>(vectorUnit_, numVectors), firstColumn_.data(), input, part, numVectors});
+  const TransposedData<Value> transposed{data,  firstPiece_.data(), pieces_.data(), numInputs_, numVectors,
+                                         input, output,             add};
+  if constexpr (runsOnHost<ExecutionSpace>()) {
+    using Policy = Kokkos::RangePolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
+    Kokkos::parallel_for(
+        "Komvos::Panels::multiplyTransposed", Policy(space, 0, groups).set_chunk_size(1),
+        ThreadTransposed<Value, ExecutionSpace>{transposed, StripKernels<Value>(vectorUnit_, numVectors)});
+  } else {
+    Kokkos::parallel_for("Komvos::Panels::multiplyTransposed",
+                         Kokkos::TeamPolicy<ExecutionSpace>(space, groups, 8, 32),
+                         TeamTransposed<Value, ExecutionSpace>{transposed});
+  }
 }
 
 }  // namespace Komvos::Impl

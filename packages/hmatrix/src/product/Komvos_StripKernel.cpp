@@ -213,7 +213,11 @@ KOMVOS_INLINE Eight<Real, Bytes> eightAt(const unsigned char* upper, const unsig
                                          std::ptrdiff_t index) {
   Eight<Real, Bytes> values;
   if constexpr (F == ValueFormat::Whole) {
-    std::memcpy(&values, upper + index * static_cast<std::ptrdiff_t>(sizeof(Real)), sizeof values);
+    // Part by part: as one array they would go through memory.
+    for (int h = 0; h < values.parts; ++h) {
+      values.part[h] = loadAs<typename Eight<Real, Bytes>::type>(
+          upper + (index + h * values.length) * static_cast<std::ptrdiff_t>(sizeof(Real)));
+    }
   } else {
     constexpr int high = upperBytes(F), low = lowerBytes(F);
     FourInts integers[2];
@@ -336,19 +340,9 @@ KOMVOS_INLINE void addPackedStrip(const unsigned char* upper, const unsigned cha
                                   const PanelRun* runs, int numRuns, const Real* input, Real* sums) {
   constexpr int together = std::min(N, 4);
   PanelRun part[columnsTogether];
-  int run = 0, done = 0;  // columns of this run
-  while (run < numRuns) {
-    int parts = 0, columns = 0;
-    while (run < numRuns && columns < columnsTogether) {
-      const int taken = std::min(runs[run].columns - done, columnsTogether - columns);
-      part[parts++] = {runs[run].input + done, taken, runs[run].scale};
-      columns += taken;
-      done += taken;
-      if (done == runs[run].columns) {
-        ++run;
-        done = 0;
-      }
-    }
+  RunCutter cutter(runs, numRuns);
+  int parts = 0;
+  while (const int columns = cutter.next(columnsTogether, part, parts)) {
     for (int first = 0; first < N; first += together) {
       addPackedColumns<Real, Bytes, F, N, together>(upper, lower, rows, part, parts, columns, input, sums, first);
     }
@@ -357,56 +351,246 @@ KOMVOS_INLINE void addPackedStrip(const unsigned char* upper, const unsigned cha
   }
 }
 
-/// out[c] = column c times the rows of the input.
-template <class Real, int Bytes, ValueFormat F>
-KOMVOS_INLINE void dotColumns(const unsigned char* upper, const unsigned char* lower, int rows, int columns,
-                              const Real* input, Real* out) {
+/// Real(v[0] + v[1]) + ..., in pairs.
+template <class Real, class V>
+KOMVOS_INLINE Real sumOf(const V& v) {
+  constexpr int length = sizeof(V) / sizeof(Real);
+  Real part[length];
+  std::memcpy(part, &v, sizeof v);
+  for (int n = length; n > 4; n /= 2) {
+    for (int k = 0; k < n / 2; ++k) {
+      part[k] += part[k + n / 2];
+    }
+  }
+  return length == 2 ? part[0] + part[1] : (part[0] + part[1]) + (part[2] + part[3]);
+}
+
+/// The same of four vectors; of four values each, without taking them out one by one.
+template <class Real, class V>
+KOMVOS_INLINE void fourSums(const V& a, const V& b, const V& c, const V& d, Real* sums) {
+  constexpr int length = sizeof(V) / sizeof(Real);
+  if constexpr (length == 8) {
+    using Half = typename Vector<Real, sizeof(V) / 2>::type;
+    const auto half = [](const V& v) KOMVOS_INLINED {
+      const auto* const bytes = reinterpret_cast<const unsigned char*>(&v);
+      return loadAs<Half>(bytes) + loadAs<Half>(bytes + sizeof(Half));
+    };
+    fourSums(half(a), half(b), half(c), half(d), sums);
+  } else if constexpr (length == 4) {
+    using Bits = typename Vector<Real, sizeof(V)>::bits;
+    const Bits even{0, 4, 2, 6}, odd{1, 5, 3, 7}, lower{0, 1, 4, 5}, upper{2, 3, 6, 7};
+    const V ab = __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
+    const V cd = __builtin_shuffle(c, d, even) + __builtin_shuffle(c, d, odd);
+    const V all = __builtin_shuffle(ab, cd, lower) + __builtin_shuffle(ab, cd, upper);
+    std::memcpy(sums, &all, sizeof all);
+  } else {
+    sums[0] = sumOf<Real>(a);
+    sums[1] = sumOf<Real>(b);
+    sums[2] = sumOf<Real>(c);
+    sums[3] = sumOf<Real>(d);
+  }
+}
+
+/// out[c] = column c times x, for some columns at a time: independent sums, and one load of x for all of them.
+/// \param x the rows of the input, and zeros behind them \param lastRows which of the last eight rows there are
+template <class Real, int Bytes, ValueFormat F, int Columns>
+KOMVOS_INLINE void dotColumns(const unsigned char* upper, const unsigned char* lower, std::ptrdiff_t index, int rows,
+                              const Real* x, const typename Vector<Real, Eight<Real, Bytes>::bytes>::bits* lastRows,
+                              Real* out) {
   using E = Eight<Real, Bytes>;
   using V = typename E::type;
   using Bits = typename Vector<Real, E::bytes>::bits;
-  constexpr int sets = 2;
-  const int parts = (rows + 7) / 8;
-  alignas(64) Real x[64 + 8] = {};
-  for (int r = 0; r < rows; ++r) {
-    x[r] = static_cast<Real>(loadFactor<F>) * input[r];
-  }
-  // Of whole values, what is behind the last row may be anything, NaN too, so zeros of x do not help.
-  Bits mask[E::parts];
-  for (int k = 0; k < 8; ++k) {
-    mask[k / E::length][k % E::length] = (parts - 1) * 8 + k < rows ? -1 : 0;
-  }
-  std::ptrdiff_t index = 0;
-  for (int c = 0; c < columns; ++c, index += rows) {
-    V acc[sets][E::parts] = {};
-    const auto add = [&](int set, const E& values, int p) KOMVOS_INLINED {
+  const int last = (rows - 1) / 8;
+  V acc[Columns][E::parts] = {};
+  // Unrolled: GCC would otherwise keep the sums in memory.
+  const auto addEight = [&](int p, auto isLast) KOMVOS_INLINED {
+#pragma GCC unroll 8
+    for (int c = 0; c < Columns; ++c) {
+      E values = eightAt<Real, Bytes, F>(upper, lower, index + static_cast<std::ptrdiff_t>(c) * rows + p * 8);
+#pragma GCC unroll 8
       for (int h = 0; h < E::parts; ++h) {
-        acc[set][h] += values.part[h] * loadAs<V>(x + p * 8 + h * E::length);
-      }
-    };
-    int p = 0;
-    for (; p + sets < parts; p += sets) {
-      for (int s = 0; s < sets; ++s) {
-        add(s, eightAt<Real, Bytes, F>(upper, lower, index + (p + s) * 8), p + s);
-      }
-    }
-    for (; p < parts; ++p) {
-      E values = eightAt<Real, Bytes, F>(upper, lower, index + p * 8);
-      if constexpr (F == ValueFormat::Whole) {
-        for (int h = 0; p == parts - 1 && h < E::parts; ++h) {
-          values.part[h] = reinterpret_cast<V>(reinterpret_cast<Bits>(values.part[h]) & mask[h]);
+        // Of whole values, what is behind the last row may be anything, NaN too, so zeros of x do not help.
+        if (F == ValueFormat::Whole && decltype(isLast)::value) {
+          values.part[h] = reinterpret_cast<V>(reinterpret_cast<Bits>(values.part[h]) & lastRows[h]);
         }
+        acc[c][h] += values.part[h] * loadAs<V>(x + p * 8 + h * E::length);
       }
-      add(0, values, p);
     }
+  };
+  for (int p = 0; p < last; ++p) {
+    addEight(p, std::false_type());
+  }
+  addEight(last, std::true_type());
+  V all[Columns];
+#pragma GCC unroll 8
+  for (int c = 0; c < Columns; ++c) {
+    all[c] = acc[c][0];
+#pragma GCC unroll 8
+    for (int h = 1; h < E::parts; ++h) {
+      all[c] += acc[c][h];
+    }
+  }
+  if constexpr (Columns == 4) {
+    fourSums(all[0], all[1], all[2], all[3], out);
+  } else {
+    for (int c = 0; c < Columns; ++c) {
+      out[c] = sumOf<Real>(all[c]);
+    }
+  }
+}
+
+/// All columns of a strip, one vector after the other.
+template <class Real, int Bytes, ValueFormat F>
+KOMVOS_INLINE void dotStrip(const unsigned char* upper, const unsigned char* lower, int rows, int columns,
+                            int numVectors, const Real* input, Real* out) {
+  using E = Eight<Real, Bytes>;
+  constexpr int together = 4;
+  typename Vector<Real, E::bytes>::bits lastRows[E::parts];
+  for (int k = 0; k < 8; ++k) {
+    lastRows[k / E::length][k % E::length] = (rows - 1) / 8 * 8 + k < rows ? -1 : 0;
+  }
+  alignas(64) Real x[64 + 8];
+  for (int r = rows; r % 8 != 0; ++r) {
+    x[r] = 0;
+  }
+  for (int q = 0; q < numVectors; ++q) {
+    for (int r = 0; r < rows; ++r) {
+      x[r] = static_cast<Real>(loadFactor<F>) * input[r * numVectors + q];
+    }
+    Real sums[together];
+    std::ptrdiff_t index = 0;
+    int c = 0;
+    for (; c + together <= columns; c += together, index += static_cast<std::ptrdiff_t>(together) * rows) {
+      dotColumns<Real, Bytes, F, together>(upper, lower, index, rows, x, lastRows, sums);
+      for (int k = 0; k < together; ++k) {
+        out[(static_cast<std::ptrdiff_t>(c) + k) * numVectors + q] = sums[k];
+      }
+    }
+    for (; c < columns; ++c, index += rows) {
+      dotColumns<Real, Bytes, F, 1>(upper, lower, index, rows, x, lastRows, sums);
+      out[static_cast<std::ptrdiff_t>(c) * numVectors + q] = sums[0];
+    }
+  }
+}
+
+/// addPackedRows() and dotColumns() in one: sums += values * z, and out[c] += column c times x, or = that.
+/// \param x of these rows, and zeros behind them \param lastRows which of the last eight rows there are
+template <class Real, int Bytes, ValueFormat F, int Parts>
+KOMVOS_INLINE void addRowsTwice(const unsigned char* upper, const unsigned char* lower, int row, int rows, int columns,
+                                const Real* z, Real* sums, int usedRows, const Real* x,
+                                const typename Vector<Real, Eight<Real, Bytes>::bytes>::bits* lastRows, bool add,
+                                Real* out) {
+  using E = Eight<Real, Bytes>;
+  using V = typename E::type;
+  using Bits = typename Vector<Real, E::bytes>::bits;
+  V acc[Parts][E::parts] = {};
+  std::ptrdiff_t index = row;
+  const auto column = [&](int c) KOMVOS_INLINED {
+    V dot[E::parts] = {};
+#pragma GCC unroll 8
+    for (int p = 0; p < Parts; ++p) {
+      const int width = F == ValueFormat::Whole ? static_cast<int>(sizeof(Real)) : upperBytes(F);
+      if (p * 8 * width % 64 < 8 * width) {  // once a cache line
+        __builtin_prefetch(upper + (index + p * 8) * width + prefetchDistance);
+      }
+      const E values = eightAt<Real, Bytes, F>(upper, lower, index + p * 8);
+#pragma GCC unroll 8
+      for (int h = 0; h < E::parts; ++h) {
+        acc[p][h] += values.part[h] * z[c];
+        V there = values.part[h];
+        if (F == ValueFormat::Whole && p == Parts - 1) {
+          there = reinterpret_cast<V>(reinterpret_cast<Bits>(there) & lastRows[h]);
+        }
+        dot[h] += there * loadAs<V>(x + p * 8 + h * E::length);
+      }
+    }
+    index += rows;
+#pragma GCC unroll 8
+    for (int h = 1; h < E::parts; ++h) {
+      dot[0] += dot[h];
+    }
+    return dot[0];
+  };
+  Real dots[4];
+  int c = 0;
+  for (; c + 4 <= columns; c += 4) {
+    const V a = column(c), b = column(c + 1), d = column(c + 2), e = column(c + 3);
+    fourSums(a, b, d, e, dots);
+    for (int k = 0; k < 4; ++k) {
+      out[c + k] = add ? out[c + k] + dots[k] : dots[k];
+    }
+  }
+  for (; c < columns; ++c) {
+    const Real dot = sumOf<Real>(column(c));
+    out[c] = add ? out[c] + dot : dot;
+  }
+  Real all[Parts * 8];
+  for (int p = 0; p < Parts; ++p) {
     for (int h = 0; h < E::parts; ++h) {
-      acc[0][h] += acc[1][h];
-      acc[0][0] = h > 0 ? acc[0][0] + acc[0][h] : acc[0][0];
+      const V sum = acc[p][h];
+      std::memcpy(all + p * 8 + h * E::length, &sum, sizeof sum);  // by itself, as in addRows()
     }
-    Real sum = 0;
-    for (int k = 0; k < E::length; ++k) {
-      sum += acc[0][0][k];
+  }
+  for (int r = 0; r < usedRows; ++r) {
+    sums[r] += all[r];
+  }
+}
+
+template <class Real, int Bytes, ValueFormat F, int P>
+KOMVOS_INLINE void addPartsTwice(int parts, const unsigned char* upper, const unsigned char* lower, int row, int rows,
+                                 int columns, const Real* z, Real* sums, int usedRows, const Real* x,
+                                 const typename Vector<Real, Eight<Real, Bytes>::bytes>::bits* lastRows, bool add,
+                                 Real* out) {
+  if (parts == P) {
+    addRowsTwice<Real, Bytes, F, P>(upper, lower, row, rows, columns, z, sums, usedRows, x, lastRows, add, out);
+  } else if constexpr (P > 1) {
+    addPartsTwice<Real, Bytes, F, P - 1>(parts, upper, lower, row, rows, columns, z, sums, usedRows, x, lastRows, add,
+                                         out);
+  }
+}
+
+/// All of a strip, for one vector.
+template <class Real, int Bytes, ValueFormat F>
+KOMVOS_INLINE void addStripTwice(const unsigned char* upper, const unsigned char* lower, int rows, const PanelRun* runs,
+                                 int numRuns, const Real* input, Real* sums, const Real* rowInput, Real* out) {
+  using E = Eight<Real, Bytes>;
+  constexpr int most = Bytes == 64 ? 8 : 4;  // times eight rows, that registers hold
+  const int eights = (rows + 7) / 8, passes = (eights + most - 1) / most, each = (eights + passes - 1) / passes;
+  typename Vector<Real, E::bytes>::bits lastRows[E::parts], allRows[E::parts];
+  for (int k = 0; k < 8; ++k) {
+    lastRows[k / E::length][k % E::length] = (rows - 1) / 8 * 8 + k < rows ? -1 : 0;
+    allRows[k / E::length][k % E::length] = -1;
+  }
+  alignas(64) Real x[64 + 8];
+  for (int r = 0; r < 8 * eights; ++r) {
+    x[r] = r < rows ? rowInput[r] : Real(0);
+  }
+  PanelRun part[columnsTogether];
+  RunCutter cutter(runs, numRuns);
+  int parts = 0;
+  while (const int columns = cutter.next(columnsTogether, part, parts)) {
+    Real z[columnsTogether];
+    Real* to = z;
+    for (int k = 0; k < parts; ++k) {
+      const Real scale = static_cast<Real>(part[k].scale * loadFactor<F>);
+      for (int c = 0; c < part[k].columns; ++c) {
+        *to++ = F == ValueFormat::Whole ? input[part[k].input + c] : scale * input[part[k].input + c];
+      }
     }
-    out[c] = sum;
+    for (int row = 0; row < rows; row += 8 * each) {
+      const int used = std::min(rows - row, 8 * each);
+      addPartsTwice<Real, Bytes, F, most>((used + 7) / 8, upper, lower, row, rows, columns, z, sums + row, used, x + row,
+                                          row + used == rows ? lastRows : allRows, row > 0, out);
+    }
+    for (int k = 0; k < parts; ++k) {
+      const Real scale = static_cast<Real>(part[k].scale * loadFactor<F>);
+      for (int c = 0; c < part[k].columns; ++c, ++out) {
+        *out *= F == ValueFormat::Whole ? Real(1) : scale;
+      }
+    }
+    const std::ptrdiff_t values = static_cast<std::ptrdiff_t>(columns) * rows;
+    upper += values * (F == ValueFormat::Whole ? static_cast<int>(sizeof(Real)) : upperBytes(F));
+    lower += values * lowerBytes(F);
   }
 }
 
@@ -422,8 +606,13 @@ KOMVOS_INLINE void dotColumns(const unsigned char* upper, const unsigned char* l
   }                                                                                                                   \
   template <class Real, ValueFormat F>                                                                                \
   attributes void name##Transposed(const unsigned char* upper, const unsigned char* lower, int rows, int columns,     \
-                                   const Real* input, Real* out) {                                                    \
-    dotColumns<Real, bytes, F>(upper, lower, rows, columns, input, out);                                              \
+                                   int numVectors, const Real* input, Real* out) {                                    \
+    dotStrip<Real, bytes, F>(upper, lower, rows, columns, numVectors, input, out);                                    \
+  }                                                                                                                   \
+  template <class Real, ValueFormat F>                                                                                \
+  attributes void name##Both(const unsigned char* upper, const unsigned char* lower, int rows, const PanelRun* runs,  \
+                             int numRuns, const Real* input, Real* sums, const Real* rowInput, Real* out) {           \
+    addStripTwice<Real, bytes, F>(upper, lower, rows, runs, numRuns, input, sums, rowInput, out);                     \
   }
 KOMVOS_FOR_UNIT(plain, , 16)
 KOMVOS_FOR_UNIT(avx2, KOMVOS_TARGET_AVX2, 32)
@@ -442,6 +631,13 @@ TransposedStripKernel<Real> transposedOf(VectorUnit unit) {
   return unit == VectorUnit::Avx512 ? avx512Transposed<Real, F>
          : unit == VectorUnit::Avx2 ? avx2Transposed<Real, F>
                                     : plainTransposed<Real, F>;
+}
+
+template <class Real, ValueFormat F>
+StripKernelOfBoth<Real> kernelOfBoth(VectorUnit unit) {
+  return unit == VectorUnit::Avx512 ? avx512Both<Real, F>
+         : unit == VectorUnit::Avx2 ? avx2Both<Real, F>
+                                    : plainBoth<Real, F>;
 }
 
 template <class Real, ValueFormat F>
@@ -502,6 +698,12 @@ TransposedStripKernel<Value> transposedStripKernel(VectorUnit unit, ValueFormat 
   unit = std::min(unit, widestVectorUnit());
   return forFormat<Value>(format, [=](auto f) { return transposedOf<Value, decltype(f)::value>(unit); });
 }
+
+template <class Value>
+StripKernelOfBoth<Value> stripKernelOfBoth(VectorUnit unit, ValueFormat format) {
+  unit = std::min(unit, widestVectorUnit());
+  return forFormat<Value>(format, [=](auto f) { return kernelOfBoth<Value, decltype(f)::value>(unit); });
+}
 #else
 
 template <class Value>
@@ -512,11 +714,16 @@ template <class Value>
 TransposedStripKernel<Value> transposedStripKernel(VectorUnit, ValueFormat) {
   return nullptr;
 }
+template <class Value>
+StripKernelOfBoth<Value> stripKernelOfBoth(VectorUnit, ValueFormat) {
+  return nullptr;
+}
 #endif
 
-#define KOMVOS_INSTANTIATE_STRIP_KERNELS(Real)                             \
-  template StripKernel<Real> stripKernel(VectorUnit, ValueFormat, int);    \
-  template TransposedStripKernel<Real> transposedStripKernel(VectorUnit, ValueFormat);
+#define KOMVOS_INSTANTIATE_STRIP_KERNELS(Real)                                         \
+  template StripKernel<Real> stripKernel(VectorUnit, ValueFormat, int);                \
+  template TransposedStripKernel<Real> transposedStripKernel(VectorUnit, ValueFormat); \
+  template StripKernelOfBoth<Real> stripKernelOfBoth(VectorUnit, ValueFormat);
 KOMVOS_INSTANTIATE_STRIP_KERNELS(float)
 KOMVOS_INSTANTIATE_STRIP_KERNELS(double)
 #undef KOMVOS_INSTANTIATE_STRIP_KERNELS

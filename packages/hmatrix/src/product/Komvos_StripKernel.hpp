@@ -20,10 +20,18 @@ template <class Value>
 using StripKernel = void (*)(const unsigned char* upper, const unsigned char* lower, int rows, const PanelRun* runs,
                              int numRuns, const Value* input, Value* sums);
 
-/// out[column x vectors] = strip^T * input [rows x vectors], without the scales of runs.
+/// out [columns x vectors] = strip^T * input [rows x vectors], without the scales of runs. The sum of a column does not
+/// depend on how many there are.
 template <class Value>
 using TransposedStripKernel = void (*)(const unsigned char* upper, const unsigned char* lower, int rows, int columns,
-                                       const Value* input, Value* out);
+                                       int numVectors, const Value* input, Value* out);
+
+/// Both at once, for one vector, with each value loaded once; the scales of runs are in both.
+/// \param rowInput [rows] \param out [columns]
+template <class Value>
+using StripKernelOfBoth = void (*)(const unsigned char* upper, const unsigned char* lower, int rows,
+                                   const PanelRun* runs, int numRuns, const Value* input, Value* sums,
+                                   const Value* rowInput, Value* out);
 
 /// So many bytes have to be there behind the last strip.
 constexpr int stripOverrun = 128;
@@ -33,8 +41,9 @@ constexpr int stripOverrun = 128;
 /// \return nullptr where there is none for this machine or compiler
 template <class Value>  // float, double
 StripKernel<Value> stripKernel(VectorUnit unit, ValueFormat format, int numVectors);
-/// The same for one vector.
 template <class Value>
 TransposedStripKernel<Value> transposedStripKernel(VectorUnit unit, ValueFormat format);
+template <class Value>
+StripKernelOfBoth<Value> stripKernelOfBoth(VectorUnit unit, ValueFormat format);
 
 }  // namespace Komvos::Impl
