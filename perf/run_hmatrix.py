@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Measures hierarchical matrices: products, storage, beside hmat-oss, published cases, ranks, preconditioners.
+"""Measures hierarchical matrices: products, storage, beside hmat-oss and batches, published cases, ranks, preconditioners.
 
   bandwidth        products beside reads of as many bytes, 10,000 to 300,000 points; one core
   storage          values stored whole, reduced, and half of the symmetric matrix, in turn; 1, 4 and 16 vectors; one core
   hmat-oss         the same points, kernel and accuracy by hmat-oss (Debian: libhmat-oss-dev); one core
+  variants         the products that paper 004 compares: single gemv, batches in several orders and launches; one core
   hacapk           two cases with published numbers of HACApK, by `komvos bem`; 1 and 2 ranks
   paper            two spheres, arrays of spheres and a human body, up to 300,000 unknowns, by `komvos bem`; 2 ranks
   ranks            the same matrix on 1, 2 and 4 ranks, and what 16 ranks would gather
@@ -11,8 +12,8 @@
 
 Each section writes a file perf/results/<processor>/<date>-<commit>-hmatrix-<section>.json, after each case; cases that it
 has already are left out, unless the commit is dirty. Run it on a quiet machine with 16 GiB; with everything it takes about
-20 minutes. make_hmatrix_page.py then makes the page. With --build of a threaded Trilinos, bandwidth and storage run with
-two threads, into files of their own.
+half an hour. make_hmatrix_page.py then makes the page. With --build of a threaded Trilinos, bandwidth, storage and
+variants run with two threads, into files of their own.
 """
 import argparse
 import os
@@ -27,7 +28,7 @@ BODY = common.ROOT / "test" / "data" / "meshes" / "human_body.off"
 TIMEOUT = 600  # seconds
 CHECKERED = ",".join("1" if i % 2 == 0 else "-1" for i in range(27))  # potentials of an array of 3 x 3 x 3 spheres
 # HACApK's, of its published runs; the tolerance of the solver is that of paper 004.
-HACAPK = "--leaf-size 15 --eta 2 --accuracy 1e-3"
+HACAPK = "--leaf-size 15 --eta 2 --accuracy 1e-3 --preconditioner none"
 PAPER = "--leaf-size 15 --eta 2 --accuracy 1e-3 --approximation aca+ --tolerance 1e-7"
 
 
@@ -67,6 +68,12 @@ def hmat_oss(quick):
                 yield products_case(geometry, n, accuracy, quick, "--storage whole,reduced --samples 30")
 
 
+def variants(quick):
+    for n in (10000, 100000):
+        yield ("perf_hmatrix_variants", 1,
+               f"--geometry sphere --n {count(n, quick)} --accuracy 1e-3 --leaf 15 --compression aca --samples 30")
+
+
 def hacapk(quick):
     for storage_kind in ("whole", "reduced"):
         for ranks in (1, 2):
@@ -103,9 +110,9 @@ def preconditioners(quick):
         yield bem_case(2, "sphere-array", 54000, quick, f"--potentials {CHECKERED} {rest}")
 
 
-SECTIONS = {"bandwidth": bandwidth, "storage": storage, "hmat-oss": hmat_oss, "hacapk": hacapk, "paper": paper,
-            "ranks": ranks_section, "preconditioners": preconditioners}
-THREADED = ("bandwidth", "storage")
+SECTIONS = {"bandwidth": bandwidth, "storage": storage, "hmat-oss": hmat_oss, "variants": variants, "hacapk": hacapk,
+            "paper": paper, "ranks": ranks_section, "preconditioners": preconditioners}
+THREADED = ("bandwidth", "storage", "variants")
 
 
 def environment(ranks, threads):
@@ -113,9 +120,9 @@ def environment(ranks, threads):
             "OPENBLAS_NUM_THREADS": "1"}
 
 
-def products_result(options, arguments):
+def products_result(options, program, arguments):
     one_core = [] if options.threads > 1 else ["taskset", "-c", str(max(os.sched_getaffinity(0)))]
-    command = [*one_core, options.build / "perf" / "perf_hmatrix_products", *arguments]
+    command = [*one_core, options.build / "perf" / program, *arguments]
     with tempfile.TemporaryFile("w+") as raw:
         subprocess.run([str(word) for word in command], check=True, stdout=raw, timeout=TIMEOUT,
                        env=environment(1, options.threads))
@@ -160,7 +167,8 @@ def with_samples(arguments, samples):
 def measure(options, program, ranks, arguments):
     words = with_samples(arguments, options.samples)
     start = time.monotonic()
-    result = products_result(options, words) if program == "perf_hmatrix_products" else bem_result(options, ranks, words)
+    result = (bem_result(options, ranks, words) if program == "komvos bem"
+              else products_result(options, program, words))
     return {"program": program, "ranks": ranks, "arguments": " ".join(words),
             "seconds_of_run": round(time.monotonic() - start, 1), **result}
 
@@ -200,9 +208,9 @@ def main():
         options.threads = 1 if options.build == common.BUILD else 2
     names = options.only or (THREADED if options.threads > 1 else list(SECTIONS))
     if options.threads > 1 and not set(names) <= set(THREADED):
-        parser.error(f"with threads there are only {' and '.join(THREADED)}")
+        parser.error(f"with threads there are only {', '.join(THREADED)}")
     if not options.as_built:
-        common.build(options.build, "perf_hmatrix_products", *([] if options.threads > 1 else ["komvos"]))
+        common.build(options.build, "perf_hmatrix_products", "perf_hmatrix_variants", *([] if options.threads > 1 else ["komvos"]))
     options.results = options.results or common.results_folder()
     options.results.mkdir(parents=True, exist_ok=True)
     for name in names:

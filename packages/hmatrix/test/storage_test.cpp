@@ -76,7 +76,9 @@ class OneStrip {
                                 : Impl::StripPlace{second.strip, second.column + c - 47};
       Impl::storeColumn(layout_, host.data(), place, 0, rows, column.data(), 1, scale);
       for (const Real value : column) {
-        const double stored = isWhole ? static_cast<double>(value) : static_cast<double>(Impl::nearestInteger(static_cast<double>(value) * (1 / scale)));
+        const double stored = isWhole ? static_cast<double>(value)
+                                      : static_cast<double>(
+                                            Impl::nearestInteger(static_cast<double>(value) * (1 / scale)));
         EXPECT_NEAR(stored * scale, static_cast<double>(value), isWhole ? 0 : 0.52 * scale);
         twin_.push_back(stored * (c < 47 ? firstScale : secondScale));
       }
@@ -93,7 +95,8 @@ class OneStrip {
     for (std::size_t i = 0; i < x.size(); ++i) {
       x[i] = static_cast<Real>(std::sin(0.7 * static_cast<double>(i) + 1));
     }
-    const auto input = onDevice(x), output = onDevice(std::vector<Real>(static_cast<std::size_t>(rows_) * numVectors, 7));
+    const auto input = onDevice(x);
+    const auto output = onDevice(std::vector<Real>(static_cast<std::size_t>(rows_) * numVectors, 7));
     panels_.multiply(Space(), machine.kernel, numVectors, input.data(), output.data(), false);
     Space().fence();
     checkRows(toHost(output), x, numVectors, bound);
@@ -132,7 +135,8 @@ class OneStrip {
   }
 
   void checkTransposed(const std::vector<Real>& x, int numVectors, double bound) {
-    const auto input = onDevice(x), output = onDevice(std::vector<Real>(static_cast<std::size_t>(inputs) * numVectors, 7));
+    const auto input = onDevice(x);
+    const auto output = onDevice(std::vector<Real>(static_cast<std::size_t>(inputs) * numVectors, 7));
     for (const bool leavesOut : {false, true}) {
       const std::vector<std::int64_t> leftOut = leavesOut ? std::vector<std::int64_t>{0, 5, 6, 46, 47, 68}
                                                           : std::vector<std::int64_t>{};
@@ -163,7 +167,8 @@ class OneStrip {
 
   void checkBoth(const std::vector<Real>& x, int numVectors, double bound) {
     if constexpr (Impl::Panels<Real, Space>::canMultiplyBoth) {
-      const auto input = onDevice(x), parts = onDevice(std::vector<Real>(static_cast<std::size_t>(69) * numVectors, 7));
+      const auto input = onDevice(x);
+      const auto parts = onDevice(std::vector<Real>(static_cast<std::size_t>(69) * numVectors, 7));
       const auto y = onDevice(std::vector<Real>(static_cast<std::size_t>(rows_) * numVectors, 7));
       panels_.multiplyBoth(Space(), numVectors, input.data(), y.data(), input.data(), parts.data());
       Space().fence();

@@ -234,7 +234,8 @@ struct TeamProduct {
       });
       member.team_barrier();
     }
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, panel.rows * N), [&](int i) { out[i] = data.scaled(sums[i], panel.output + i / N); });
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, panel.rows * N),
+                         [&](int i) { out[i] = data.scaled(sums[i], panel.output + i / N); });
   }
 
   KOKKOS_INLINE_FUNCTION void multiplyLane(const PanelStrip& strip, int row, int first, int step,

@@ -2,8 +2,9 @@
 /// How it works: sums of some rows stay in registers while the columns of the strip go by; what is behind the last row
 /// may be read into a vector, and its sums are thrown away, which costs less than a shorter vector. One vector alone
 /// would wait for its own last sum in each column, so columns are dealt out to several sets of sums where rows are few.
-/// Values of few bytes become floating-point numbers in registers, eight at a time, for up to four vectors at once; their
-/// scale goes to the input, which is gathered for some columns at a time.
+/// Transposed, four columns at a time have sums of their own. Values of few bytes become floating-point numbers in
+/// registers, eight at a time, for up to four vectors at once, or for a product and a transposed one; their scale goes
+/// to the input, which is gathered for some columns at a time.
 /// The code is compiled three times, with vectors as long as the registers of each kind of CPU (a compiler splits longer
 /// ones through memory), and which one runs is found out at run time.
 #include "Komvos_StripKernel.hpp"
@@ -128,18 +129,36 @@ KOMVOS_INLINE void addParts(int parts, const Real* values, int rows, const Panel
   }
 }
 
-/// All rows of a strip, as many at a time as registers hold: 16 of them, or 32 of 64 bytes.
+/// Their bytes stay in the cache while some rows, and some vectors, are multiplied after others. Of whole values there
+/// are fewer, so that memory is read nearly in order. Measured.
+constexpr int columnsTogether = 64, wholeTogether = 8;
+
+/// All rows of a strip, as many at a time as registers hold: 16 of them, or 32 of 64 bytes. Columns are cut where rows
+/// take several passes.
 template <class Real, int Bytes, int N>
 KOMVOS_INLINE void addStripRows(const Real* values, int rows, const PanelRun* runs, int numRuns, const Real* input,
                                 Real* sums) {
   constexpr int length = Bytes / sizeof(Real), together = std::min(N, 4);
   constexpr int most = std::min(8, (Bytes == 64 ? 24 : 12) / together);
-  for (int row = 0; row < rows; row += most * length) {
-    const int used = std::min(rows - row, most * length);
-    for (int first = 0; first < N; first += together) {
-      addParts<Real, Bytes, N, together, most>((used + length - 1) / length, values + row, rows, runs, numRuns, input,
-                                               sums + row * N, used, first);
+  PanelRun part[wholeTogether];
+  RunCutter cutter(runs, numRuns);
+  const bool cuts = N > together || rows > most * length;
+  int parts = numRuns, columns = 1;
+  while (columns > 0) {
+    if (cuts) {
+      columns = cutter.next(wholeTogether, part, parts);
     }
+    for (int row = 0; row < rows; row += most * length) {
+      const int used = std::min(rows - row, most * length);
+      for (int first = 0; first < N; first += together) {
+        addParts<Real, Bytes, N, together, most>((used + length - 1) / length, values + row, rows, cuts ? part : runs,
+                                                 parts, input, sums + row * N, used, first);
+      }
+    }
+    if (!cuts) {
+      break;
+    }
+    values += static_cast<std::ptrdiff_t>(columns) * rows;
   }
 }
 
@@ -239,10 +258,8 @@ KOMVOS_INLINE Eight<Real, Bytes> eightAt(const unsigned char* upper, const unsig
   return values;
 }
 
-/// Their bytes stay in the cache while some rows, and some vectors, are multiplied after others.
-constexpr int columnsTogether = 64;
-
-/// In bytes. Measured; the CPU's own prefetching stops at each end of a page, which short columns reach often.
+/// Of values of few bytes, in bytes. Measured; the CPU's own prefetching stops at each end of a page, which short
+/// columns reach often. Of whole values it costs more than it gains.
 constexpr int prefetchDistance = 1536;
 
 /// sums += values * z, for `Parts` times eight rows from `row` on, and Q vectors. Columns are dealt out to Sets sets of
@@ -490,7 +507,7 @@ KOMVOS_INLINE void addRowsTwice(const unsigned char* upper, const unsigned char*
 #pragma GCC unroll 8
     for (int p = 0; p < Parts; ++p) {
       const int width = F == ValueFormat::Whole ? static_cast<int>(sizeof(Real)) : upperBytes(F);
-      if (p * 8 * width % 64 < 8 * width) {  // once a cache line
+      if (F != ValueFormat::Whole && p * 8 * width % 64 < 8 * width) {  // once a cache line
         __builtin_prefetch(upper + (index + p * 8) * width + prefetchDistance);
       }
       const E values = eightAt<Real, Bytes, F>(upper, lower, index + p * 8);
@@ -555,6 +572,7 @@ KOMVOS_INLINE void addStripTwice(const unsigned char* upper, const unsigned char
                                  int numRuns, const Real* input, Real* sums, const Real* rowInput, Real* out) {
   using E = Eight<Real, Bytes>;
   constexpr int most = Bytes == 64 ? 8 : 4;  // times eight rows, that registers hold
+  constexpr int together = F == ValueFormat::Whole ? wholeTogether : columnsTogether;
   const int eights = (rows + 7) / 8, passes = (eights + most - 1) / most, each = (eights + passes - 1) / passes;
   typename Vector<Real, E::bytes>::bits lastRows[E::parts], allRows[E::parts];
   for (int k = 0; k < 8; ++k) {
@@ -565,11 +583,11 @@ KOMVOS_INLINE void addStripTwice(const unsigned char* upper, const unsigned char
   for (int r = 0; r < 8 * eights; ++r) {
     x[r] = r < rows ? rowInput[r] : Real(0);
   }
-  PanelRun part[columnsTogether];
+  PanelRun part[together];
   RunCutter cutter(runs, numRuns);
   int parts = 0;
-  while (const int columns = cutter.next(columnsTogether, part, parts)) {
-    Real z[columnsTogether];
+  while (const int columns = cutter.next(together, part, parts)) {
+    Real z[together];
     Real* to = z;
     for (int k = 0; k < parts; ++k) {
       const Real scale = static_cast<Real>(part[k].scale * loadFactor<F>);
@@ -658,7 +676,8 @@ StripKernel<Real> kernelFor(VectorUnit unit, int numVectors) {
 
 /// f(std::integral_constant of the format); nothing where it saves no byte over whole values.
 template <class Real, class Function>
-auto forFormat(ValueFormat format, const Function& f) -> decltype(f(std::integral_constant<ValueFormat, ValueFormat::Whole>())) {
+auto forFormat(ValueFormat format, const Function& f)
+    -> decltype(f(std::integral_constant<ValueFormat, ValueFormat::Whole>())) {
   using F = ValueFormat;
   switch (format) {
     case F::Whole:
