@@ -91,6 +91,43 @@ TEST(HMatrixOperator, givesTheProductOfTheDenseMatrixOnAnyNumberOfRanks) {
   }
 }
 
+/// All elements of the vectors on each rank, rank after rank.
+MV wholeOf(const MV& distributed) {
+  const auto& map = *distributed.getMap();
+  const auto places = Teuchos::rcp(
+      new Map(Teuchos::OrdinalTraits<Tpetra::global_size_t>::invalid(), Impl::localLength(map), 0, map.getComm()));
+  const auto all = Teuchos::rcp(new Map(map.getGlobalNumElements(), 0, map.getComm(), Tpetra::LocallyReplicated));
+  MV whole(all, distributed.getNumVectors());
+  whole.doImport(*distributed.offsetView(places, 0), Tpetra::Import<>(places, all), Tpetra::INSERT);
+  return whole;
+}
+
+TEST(HMatrixOperator, multipliesWholeVectorsWithoutAGather) {
+  const int n = 900;
+  const auto points = test::spiralOnSphere(n);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, 20.0);
+  const ClusterTree tree(points, {}, {20});
+  for (const bool half : {false, true}) {
+    HMatrixOptions options = accurate(1e-6);
+    options.halfIfSymmetric = half;
+    const Operator A(Tpetra::getDefaultComm(), tree, kernel, options);
+    for (const std::size_t count : {1, 3, 1}) {
+      const MV x = vectors(A.getDomainMap(), count);
+      MV expected(A.getRangeMap(), count), y(A.getRangeMap(), count);
+      A.apply(x, expected);
+      y.putScalar(7);
+      A.applyToWhole(wholeOf(x), y);
+      y.update(-1, expected, 1);
+      std::vector<double> norms(count);
+      y.normInf(Teuchos::arrayViewFromVector(norms));
+      EXPECT_EQ(*std::max_element(norms.begin(), norms.end()), 0) << "the same products in the same order";
+    }
+    MV y(A.getRangeMap(), 1), tooShort(userMap(n + 1), 1);
+    EXPECT_THROW(A.applyToWhole(tooShort, y), PlanMismatch);
+  }
+}
+
 TEST(HMatrixOperator, vectorsOfAnyDistributionComeByAnImport) {
   const int n = 700;
   const Problem problem(n);
@@ -189,8 +226,7 @@ TEST(HMatrixOperator, storesLessOfASymmetricMatrixAndInFewerBytes) {
       options.storage = storage;
       options.halfIfSymmetric = half;
       const Operator A(Tpetra::getDefaultComm(), tree, kernel, options);
-      EXPECT_LE(static_cast<double>(A.report().bytes), (half ? 0.56 : 1.0) *
-                                                           (storage == Storage::Whole ? 1.0 : 0.5) *
+      EXPECT_LE(static_cast<double>(A.report().bytes), (half ? 0.56 : 1.0) * (storage == Storage::Whole ? 1.0 : 0.5) *
                                                            static_cast<double>(plain.report().bytes));
       EXPECT_LE(A.report().imbalance(), 1.1);
       expectProducts(A, kernel, n, 10 * accuracy);

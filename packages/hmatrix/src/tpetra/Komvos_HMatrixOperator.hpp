@@ -15,6 +15,7 @@
 #include "Komvos_HMatrix.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_TpetraShim.hpp"
+#include "Komvos_WholeVectorOperator.hpp"
 
 namespace Komvos {
 
@@ -45,7 +46,8 @@ struct HMatrixOperatorReport : HMatrixReport {
 /// \endcode
 template <class Scalar = DefaultScalar, class LocalOrdinal = DefaultLocalOrdinal,
           class GlobalOrdinal = DefaultGlobalOrdinal, class Node = DefaultNode>
-class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdinal, Node> {
+class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdinal, Node>,
+                        public WholeVectorOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node> {
  public:
   using map_type = Tpetra::Map<LocalOrdinal, GlobalOrdinal, Node>;
   using multivector_type = Tpetra::MultiVector<Scalar, LocalOrdinal, GlobalOrdinal, Node>;
@@ -70,6 +72,9 @@ class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdi
   void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
              Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),
              Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;
+  /// Y = A X without a gather of X: only parts of Y travel, from ranks whose blocks reach into rows of others.
+  /// \note Collective. \throws PlanMismatch if a vector does not fit
+  void applyToWhole(const multivector_type& X, multivector_type& Y) const override;
 
   /// Writes a file a rank, `prefix.rank3.komvos-hmatrix` that of rank 3: format version 1. Each is written beside its
   /// place, and takes it when all ranks are done; so after an error, files of an earlier save() are as they were. Only

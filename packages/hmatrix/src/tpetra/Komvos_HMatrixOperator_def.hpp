@@ -102,8 +102,8 @@ std::vector<double> estimatedBytes(MPI_Comm comm, int rank, int size, const Clus
   for (const Block& block : blocks) {
     const std::size_t c = classOf(block);
     const double rate = sums[2 * c + 1] > 0 ? sums[2 * c] / sums[2 * c + 1] : 1;
-    bytes.push_back(std::min(static_cast<double>(sizeof(Scalar)) * static_cast<double>(entriesOf(block)),
-                             rate * measureOf(block)));
+    bytes.push_back(
+        std::min(static_cast<double>(sizeof(Scalar)) * static_cast<double>(entriesOf(block)), rate * measureOf(block)));
   }
   return bytes;
 }
@@ -121,6 +121,19 @@ inline std::vector<std::size_t> cutsOf(std::vector<double> bytes, int ranks) {
   return cuts;
 }
 
+/// out(i, j) = in(places(i), j)
+template <class ExecutionSpace, class Places, class In, class Out>
+void takeRows(const ExecutionSpace& space, const Places& places, const In& in, const Out& out) {
+  const int columns = static_cast<int>(out.extent(1));
+  Kokkos::parallel_for(
+      "Komvos::HMatrixOperator: columns of a whole vector", range(space, 0, static_cast<int>(places.extent(0))),
+      KOKKOS_LAMBDA(int i) {
+        for (int j = 0; j < columns; ++j) {
+          out(i, j) = in(places(i), j);
+        }
+      });
+}
+
 }  // namespace Impl
 
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
@@ -129,10 +142,12 @@ struct HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
 
   std::shared_ptr<Impl::PrivateComm> ours;
   HMatrixOperatorReport report;
-  std::unique_ptr<matrix_type> own, other;  ///< blocks whose columns are those of this rank, and the rest
+  std::unique_ptr<matrix_type> own, other;              ///< blocks whose columns are those of this rank, and the rest
   Teuchos::RCP<const map_type> map, rowMap, columnMap;  ///< rowMap: rows that the blocks of this rank touch
   std::unique_ptr<halo_type> rowHalo, columnHalo;
-  Teuchos::RCP<multivector_type> rows, columns;  ///< work vectors
+  Teuchos::RCP<multivector_type> rows, columns;                   ///< work vectors
+  Kokkos::View<int*, typename Node::device_type> columnsInWhole;  ///< where columnMap's elements stand
+  bool knowsWhole = false;
 
   Teuchos::RCP<const map_type> makeMap(const Teuchos::RCP<const Teuchos::Comm<int>>& comm, const ClusterTree& tree,
                                        const std::vector<int>& places) const {
@@ -173,6 +188,9 @@ struct HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
                    columns.length());
   }
   void makeReport();
+  void findColumnsInWhole();
+  /// y += op(matrix) x, for work vectors.
+  void add(const matrix_type& matrix, const multivector_type& x, multivector_type& y, bool transposed) const;
   void reserve(std::size_t vectors) {
     if (rows.is_null() || rows->getNumVectors() != vectors) {
       rows = Teuchos::rcp(new multivector_type(rowMap, vectors));
@@ -182,9 +200,11 @@ struct HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
 };
 
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
-void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::makeMatrices(
-    const ClusterTree& tree, std::vector<Block> ownBlocks, std::vector<Block> otherBlocks,
-    const EntryKernel<Scalar>& kernel, const HMatrixOptions& options) {
+void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::makeMatrices(const ClusterTree& tree,
+                                                                                     std::vector<Block> ownBlocks,
+                                                                                     std::vector<Block> otherBlocks,
+                                                                                     const EntryKernel<Scalar>& kernel,
+                                                                                     const HMatrixOptions& options) {
   const auto sizeOf = [](const std::vector<Block>& blocks) {
     return std::accumulate(blocks.begin(), blocks.end(), 1.0,
                            [](double sum, const Block& block) { return sum + block.rows() + block.columns(); });
@@ -243,6 +263,45 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::makeRepo
     remote += map->isNodeGlobalElement(columnMap->getGlobalElement(static_cast<LocalOrdinal>(i))) ? 0 : 1;
   }
   report.gatheredOfRank = gather(remote);
+}
+
+/// \note Collective.
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::findColumnsInWhole() {
+  const int mine = static_cast<int>(Impl::localLength(*map));
+  std::vector<int> begins(ours->size() + 1, 0);
+  mpiCheck(MPI_Allgather(&mine, 1, MPI_INT, begins.data() + 1, 1, MPI_INT, ours->get()), "MPI_Allgather");
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  Teuchos::Array<GlobalOrdinal> wanted;
+  for (std::size_t i = 0; i < Impl::localLength(*columnMap); ++i) {
+    wanted.push_back(columnMap->getGlobalElement(static_cast<LocalOrdinal>(i)));
+  }
+  Teuchos::Array<int> owners(wanted.size());
+  Teuchos::Array<LocalOrdinal> locals(wanted.size());
+  map->getRemoteIndexList(wanted(), owners(), locals());
+  columnsInWhole = decltype(columnsInWhole)("Komvos::HMatrixOperator: columns in whole vectors", wanted.size());
+  const auto host = Kokkos::create_mirror_view(columnsInWhole);
+  for (int i = 0; i < static_cast<int>(wanted.size()); ++i) {
+    host(i) = begins[owners[i]] + locals[i];
+  }
+  Kokkos::deep_copy(columnsInWhole, host);
+  knowsWhole = true;
+}
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::add(const matrix_type& matrix,
+                                                                            const multivector_type& x,
+                                                                            multivector_type& y,
+                                                                            bool transposed) const {
+  const auto xView = x.getLocalViewDevice(Tpetra::Access::ReadOnly);
+  const auto yView = y.getLocalViewDevice(Tpetra::Access::ReadWrite);
+  const auto layout = [](const auto& view) {
+    return Kokkos::LayoutStride(view.extent(0), 1, view.extent(1), view.stride(1));
+  };
+  const typename matrix_type::input_view from(xView.data(), layout(xView));
+  const typename matrix_type::output_view to(yView.data(), layout(yView));
+  const auto& space = Impl::defaultSpace<typename Node::execution_space>();
+  transposed ? matrix.multiplyTransposed(space, from, to, 1, 1) : matrix.multiply(space, from, to, 1, 1);
 }
 
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
@@ -329,8 +388,6 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
                                                                        Scalar beta) const {
   using Traits = Teuchos::ScalarTraits<Scalar>;
   static_assert(!Traits::isComplex, "HMatrixOperator: CONJ_TRANS of complex values is still to be written");
-  using Input = typename matrix_type::input_view;
-  using Output = typename matrix_type::output_view;
   State& s = *state_;
   const bool transposed = mode != Teuchos::NO_TRANS;
   const halo_type &in = transposed ? *s.rowHalo : *s.columnHalo, &out = transposed ? *s.columnHalo : *s.rowHalo;
@@ -340,17 +397,7 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
     s.reserve(X.getNumVectors());
     multivector_type &x = transposed ? *s.rows : *s.columns, &y = transposed ? *s.columns : *s.rows;
     y.putScalar(Traits::zero());
-    const auto& space = Impl::defaultSpace<typename Node::execution_space>();
-    const auto add = [&](const matrix_type& matrix) {
-      const auto xView = x.getLocalViewDevice(Tpetra::Access::ReadOnly);
-      const auto yView = y.getLocalViewDevice(Tpetra::Access::ReadWrite);
-      const auto layout = [](const auto& view) {
-        return Kokkos::LayoutStride(view.extent(0), 1, view.extent(1), view.stride(1));
-      };
-      const Input from(xView.data(), layout(xView));
-      const Output to(yView.data(), layout(yView));
-      transposed ? matrix.multiplyTransposed(space, from, to, 1, 1) : matrix.multiply(space, from, to, 1, 1);
-    };
+    const auto add = [&](const matrix_type& matrix) { s.add(matrix, x, y, transposed); };
     imported = true;
     if (transposed) {
       in.doImport(X, x, Tpetra::INSERT);
@@ -359,7 +406,8 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
       in.doImport(X, x, Tpetra::INSERT, [&] { add(*s.own); });
     }
     add(*s.other);
-    Impl::fence(space, "Komvos::HMatrixOperator::apply: multiplied before y is sent");
+    Impl::fence(Impl::defaultSpace<typename Node::execution_space>(),
+                "Komvos::HMatrixOperator::apply: multiplied before y is sent");
   } catch (...) {
     if (!imported) {
       in.template abandonForward<Scalar>();
@@ -376,6 +424,35 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
   multivector_type product(s.map, X.getNumVectors());  // of zeros
   out.doExport(y, product, Tpetra::ADD_ASSIGN);
   Y.update(alpha, product, beta);
+}
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::applyToWhole(const multivector_type& X,
+                                                                              multivector_type& Y) const {
+  State& s = *state_;
+  if (!s.knowsWhole) {
+    s.findColumnsInWhole();
+  }
+  try {
+    if (X.getLocalLength() != s.map->getGlobalNumElements()) {
+      throw PlanMismatch("HMatrixOperator::applyToWhole: x has " + std::to_string(X.getLocalLength()) +
+                         " elements here, not all " + std::to_string(s.map->getGlobalNumElements()));
+    }
+    s.reserve(X.getNumVectors());
+    const auto& space = Impl::defaultSpace<typename Node::execution_space>();
+    Impl::takeRows(space, s.columnsInWhole, X.getLocalViewDevice(Tpetra::Access::ReadOnly),
+                   s.columns->getLocalViewDevice(Tpetra::Access::OverwriteAll));
+    Impl::fence(space, "Komvos::HMatrixOperator::applyToWhole: columns are there");
+    s.rows->putScalar(Teuchos::ScalarTraits<Scalar>::zero());
+    s.add(*s.own, *s.columns, *s.rows, false);
+    s.add(*s.other, *s.columns, *s.rows, false);
+    Impl::fence(space, "Komvos::HMatrixOperator::applyToWhole: multiplied before y is sent");
+  } catch (...) {
+    s.rowHalo->template abandonReverse<Scalar>();
+    throw;
+  }
+  Y.putScalar(Teuchos::ScalarTraits<Scalar>::zero());
+  s.rowHalo->doExport(*s.rows, Y, Tpetra::ADD_ASSIGN);
 }
 
 }  // namespace Komvos
