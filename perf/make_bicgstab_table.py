@@ -10,8 +10,8 @@ HEAD = """# What does pipelined BiCGStab gain?
 Made by `perf/make_bicgstab_table.py` from the JSON files that `perf/run_pipelined_solvers.py` wrote to `{folder}`;
 commit {commit}, {processor}, {cores} cores. The same system, partition and tolerance ({tolerance:g}) for all, and Jacobi's
 preconditioner from the right. "merged" and "pipelined" are the variants of `Komvos::PipelinedBiCGStab`; "MPI's
-reductions" are those without `Node-Aware Reductions`. Belos' and ours run on Tpetra's matrix and on the node-aware one,
-PETSc's solvers on PETSc's. Each iteration of each has two products. Medians of samples in turn, 30 on up to 16 ranks and
+reductions" are those without `Node-Aware Reductions`; "replicated" are those with whole vectors on every rank, on
+hierarchical matrices only. Belos' and ours run on Tpetra's matrix and on the node-aware one, PETSc's solvers on PETSc's. Each iteration of each has two products. Medians of samples in turn, 30 on up to 16 ranks and
 15 on 64; a sample is a whole solve. Ratios are medians of ratios within a sample, to Belos' BICGSTAB on Tpetra's matrix:
 of the time of an iteration, and of a digit of the true residual.
 
@@ -22,6 +22,8 @@ twice as long. Hiding them saves little here, for all ranks share two cores, and
 others. Contiguous slabs give every rank two neighbours at most: there is nothing for node-aware products to save, and on
 a plain network PETSc's solvers are ahead. So they are on one node, where a product of Tpetra's costs more to call; `auto`
 takes the merged variant there.
+
+Two spheres are boundary elements on a hierarchical matrix, preconditioned by its diagonal. {replicated}
 """
 BYTES = """
 ## Memory traffic of an iteration
@@ -60,11 +62,28 @@ def span(values):
     return f"{min(values):.2f}-{max(values):.2f}"
 
 
+def of_merged(report, variant):
+    seconds = {one["variant"]: one["seconds_per_iteration"] for one in report["results"]}
+    return seconds[f"Komvos {variant}"] / seconds["Komvos merged"]
+
+
+def replicated(spheres):
+    if not spheres:
+        return ""
+    plain, hiding = (span([of_merged(report, variant) for report in spheres])
+                     for variant in ("replicated", "replicated-pipelined"))
+    best = span([min(of_merged(report, variant) for variant in ("pipelined", "replicated", "replicated-pipelined"))
+                 for report in spheres])
+    return (f"With whole vectors on every rank, an iteration takes {plain} of the time of the merged one, and {hiding} "
+            f"where gathers\nhide behind dots; the best of the three variants that are not merged takes {best}.")
+
+
 def reading(reports):
     between = [report for report in reports if "cluster" in report["network"] and report["partition"] == "graph"]
     petsc = [best(report, "PETSc") for report in between
              if any(one["variant"].startswith("PETSc") for one in report["results"])]
-    return READING.format(ours=span([best(report, "Komvos") for report in between]), petsc=span(petsc))
+    spheres = [report for report in reports if report["problem"].startswith("two spheres")]
+    return READING.format(replicated=replicated(spheres), ours=span([best(report, "Komvos") for report in between]), petsc=span(petsc))
 
 
 def traffic(report):

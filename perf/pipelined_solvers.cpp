@@ -4,6 +4,8 @@
 // Tpetra's matrix and on the node-aware one, by PipelinedBiCGStab in both variants on both, and, where it is installed,
 // by PETSc's bcgs, fbcgsr, ibcgs and pipebcgs on its own matrix. Node-aware matrices have been tuned in earlier solves.
 // A sample solves once by each variant, in an order that rotates; its time is the maximum over ranks.
+// With --triangles, the system is that of two conducting spheres at 1 V and -1 V, by a hierarchical matrix: by Belos'
+// BICGSTAB and by all variants of PipelinedBiCGStab, those with replicated vectors among them.
 // run_pipelined_solvers.py runs it.
 #include <BelosLinearProblem.hpp>
 #include <BelosSolverFactory_Tpetra.hpp>
@@ -16,12 +18,17 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "Komvos_BelosSolvers.hpp"
+#include "Komvos_BoundaryKernels.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_HMatrixOperator.hpp"
+#include "Komvos_HMatrixPreconditioner.hpp"
+#include "Komvos_MeshGenerators.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_Statistics.hpp"
 #include "Komvos_SystemInfo.hpp"
@@ -45,6 +52,7 @@ using Operator = Tpetra::Operator<>;
 
 struct Options {
   ProblemOptions problem;
+  int triangles = 0;  ///< of two spheres; 0: the sparse problem
   std::string partition = "contiguous";
   double tolerance = 1e-8;
   int samples = 30;
@@ -83,38 +91,64 @@ class Jacobi : public Operator {
   Tpetra::Vector<> inverse_;
 };
 
+/// Two spheres at 1 V and -1 V: charges on triangles.
+struct BoundaryProblem {
+  TriangleMesh mesh;
+  ClusterTree tree;
+  LaplaceSingleLayer kernel;
+  RCP<const HMatrixOperator<>> A;
+  RCP<const Operator> preconditioner;
+  RCP<MultiVector> rhs;
+
+  BoundaryProblem(int triangles, const RCP<const Teuchos::Comm<int>>& comm)
+      : mesh(twoSpheresMesh(triangles)),
+        tree(centroidsOf(mesh), boxesOf(mesh)),
+        kernel(mesh),
+        A(rcp(new HMatrixOperator<>(comm, tree, kernel))),
+        rhs(rcp(new MultiVector(A->getRangeMap(), 1))) {
+    HMatrixPreconditionerOptions diagonal;
+    diagonal.kind = HMatrixPreconditionerKind::Diagonal;
+    preconditioner = rcp(new HMatrixPreconditioner<>(A->getDomainMap(), tree, kernel, diagonal));
+    const auto centroids = centroidsOf(mesh);
+    for (std::size_t k = 0; k < rhs->getLocalLength(); ++k) {
+      const auto triangle = static_cast<std::size_t>(rhs->getMap()->getGlobalElement(static_cast<int>(k)));
+      rhs->replaceLocalValue(static_cast<int>(k), 0, centroids[triangle].z > 0 ? 1.0 : -1.0);
+    }
+  }
+};
+
 class PipelinedSolvers {
  public:
   PipelinedSolvers(const Options& options, const Problem& problem, MPI_Comm comm)
-      : options_(options),
-        problem_(problem),
-        comm_(comm),
-        nodeAware_(makeNodeAware(problem.matrix)),
-        jacobi_(rcp(new Jacobi(*problem.matrix))) {
-    registerBelosSolvers();
+      : PipelinedSolvers(options, problem.matrix, problem.rhs, rcp(new Jacobi(*problem.matrix)), comm) {
     for (const bool ours : {false, true}) {
-      const RCP<const Operator> A = ours ? RCP<const Operator>(nodeAware_) : RCP<const Operator>(problem_.matrix);
-      const std::string products = ours ? "Komvos' products" : "Tpetra's products";
-      add("Belos, " + products, [=] { return byBelos("BICGSTAB", {}, A); });
+      const RCP<const Operator> A = ours ? RCP<const Operator>(makeNodeAware(problem.matrix)) : plain_;
+      const std::string products = ours ? ", Komvos' products" : ", Tpetra's products";
+      addBelos("Belos" + products, A);
       for (const std::string variant : {"merged", "pipelined"}) {
-        Teuchos::ParameterList parameters;
-        parameters.set("Variant", variant);
-        add("Komvos " + variant + ", " + products, [=] { return byBelos("PIPELINED BICGSTAB", parameters, A); });
+        addOurs(variant, products, true, A);
         if (ours) {
-          parameters.set("Node-Aware Reductions", false);
-          add("Komvos " + variant + ", " + products + ", MPI's reductions",
-              [=] { return byBelos("PIPELINED BICGSTAB", parameters, A); });
+          addOurs(variant, products + ", MPI's reductions", false, A);
         }
       }
     }
 #ifdef KOMVOS_HAVE_PETSC
+    petsc_ = std::make_unique<PetscKrylov>(problem);
     for (const char* const method : {"bcgs", "fbcgsr", "ibcgs", "pipebcgs"}) {
       add(std::string("PETSc ") + method, [this, method] {
-        const PetscKrylovResult result = petsc_.solve(method, options_.tolerance);
+        const PetscKrylovResult result = petsc_->solve(method, options_.tolerance);
         return Solve{result.seconds, result.iterations, result.trueResidual};
       });
     }
 #endif
+  }
+
+  PipelinedSolvers(const Options& options, const BoundaryProblem& problem, MPI_Comm comm)
+      : PipelinedSolvers(options, problem.A, problem.rhs, problem.preconditioner, comm) {
+    addBelos("Belos", plain_);
+    for (const std::string variant : {"merged", "pipelined", "replicated", "replicated-pipelined"}) {
+      addOurs(variant, "", true, plain_);
+    }
   }
 
   void run() {
@@ -149,6 +183,26 @@ class PipelinedSolvers {
   }
 
  private:
+  PipelinedSolvers(const Options& options, RCP<const Operator> plain, RCP<MultiVector> rhs,
+                   RCP<const Operator> preconditioner, MPI_Comm comm)
+      : options_(options),
+        plain_(std::move(plain)),
+        rhs_(std::move(rhs)),
+        preconditioner_(std::move(preconditioner)),
+        comm_(comm) {
+    registerBelosSolvers();
+  }
+
+  void addBelos(const std::string& name, const RCP<const Operator>& A) {
+    add(name, [=] { return byBelos("BICGSTAB", {}, A); });
+  }
+  void addOurs(const std::string& variant, const std::string& remark, bool nodeAwareReductions,
+               const RCP<const Operator>& A) {
+    Teuchos::ParameterList parameters;
+    parameters.set("Variant", variant);
+    parameters.set("Node-Aware Reductions", nodeAwareReductions);
+    add("Komvos " + variant + remark, [=] { return byBelos("PIPELINED BICGSTAB", parameters, A); });
+  }
   void add(std::string name, std::function<Solve()> run) {
     variants_.push_back({std::move(name), std::move(run), {}, {}, {}, {}, 0});
   }
@@ -169,29 +223,29 @@ class PipelinedSolvers {
     parameters->set("Maximum Iterations", 2000);
     Belos::SolverFactory<double, MultiVector, Operator> factory;
     const auto solver = factory.create(name, parameters);
-    const auto x = rcp(new MultiVector(problem_.matrix->getDomainMap(), 1));
+    const auto x = rcp(new MultiVector(plain_->getDomainMap(), 1));
     using LinearProblem = Belos::LinearProblem<double, MultiVector, Operator>;
-    const auto system = rcp(new LinearProblem(A, x, problem_.rhs));
-    system->setRightPrec(jacobi_);
+    const auto system = rcp(new LinearProblem(A, x, rhs_));
+    system->setRightPrec(preconditioner_);
     system->setProblem();
     solver->setProblem(system);
     mpiCheck(MPI_Barrier(comm_), "MPI_Barrier");
     const double start = MPI_Wtime();
     solver->solve();
     Solve one{MPI_Wtime() - start, solver->getNumIters(), 0};
-    MultiVector r(*problem_.rhs, Teuchos::Copy);
-    problem_.matrix->apply(*x, r, Teuchos::NO_TRANS, -1, 1);
-    one.residual = r.getVector(0)->norm2() / problem_.rhs->getVector(0)->norm2();
+    MultiVector r(*rhs_, Teuchos::Copy);
+    plain_->apply(*x, r, Teuchos::NO_TRANS, -1, 1);
+    one.residual = r.getVector(0)->norm2() / rhs_->getVector(0)->norm2();
     return one;
   }
 
   const Options& options_;
-  const Problem& problem_;
+  RCP<const Operator> plain_;
+  RCP<MultiVector> rhs_;
+  RCP<const Operator> preconditioner_;
   MPI_Comm comm_;
-  RCP<NodeAwareCrsMatrix<>> nodeAware_;
-  RCP<const Operator> jacobi_;
 #ifdef KOMVOS_HAVE_PETSC
-  PetscKrylov petsc_{problem_};
+  std::unique_ptr<PetscKrylov> petsc_;  // for sparse problems
 #endif
   std::vector<Variant> variants_;
 };
@@ -207,27 +261,49 @@ void print(const Json& results) {
   std::cout << std::flush;
 }
 
-void run(const Options& options) {
-  const auto comm = Tpetra::getDefaultComm();
+struct Measured {
+  std::string problem, partition;
+  Tpetra::global_size_t rows = 0, entries = 0;
+  Json results;
+};
+
+Measured measureSparse(const Options& options, const RCP<const Teuchos::Comm<int>>& comm) {
   Problem problem = loadProblem(options.problem, comm);
   partition(problem, options.partition);
   PipelinedSolvers solvers(options, problem, Tpetra::Details::extractMpiCommFromTeuchos(*comm));
   solvers.run();
+  return {problem.name, options.partition, problem.matrix->getGlobalNumRows(), problem.matrix->getGlobalNumEntries(),
+          solvers.results()};
+}
+
+/// Entries are what the hierarchical matrix stores, in values of 8 bytes.
+Measured measureBoundary(const Options& options, const RCP<const Teuchos::Comm<int>>& comm) {
+  const BoundaryProblem problem(options.triangles, comm);
+  PipelinedSolvers solvers(options, problem, Tpetra::Details::extractMpiCommFromTeuchos(*comm));
+  solvers.run();
+  return {"two spheres, " + std::to_string(problem.mesh.triangles.size()) + " triangles", "by bytes",
+          problem.rhs->getGlobalLength(), static_cast<Tpetra::global_size_t>(problem.A->report().bytes) / 8,
+          solvers.results()};
+}
+
+void run(const Options& options) {
+  const auto comm = Tpetra::getDefaultComm();
+  const Measured measured = options.triangles > 0 ? measureBoundary(options, comm) : measureSparse(options, comm);
   const Json report{{"benchmark", "BiCGStab, pipelined and not"},
                     {"commit", KOMVOS_COMMIT},
-                    {"problem", problem.name},
-                    {"rows", problem.matrix->getGlobalNumRows()},
-                    {"entries", problem.matrix->getGlobalNumEntries()},
-                    {"partition", options.partition},
+                    {"problem", measured.problem},
+                    {"rows", measured.rows},
+                    {"entries", measured.entries},
+                    {"partition", measured.partition},
                     {"tolerance", options.tolerance},
                     {"ranks", comm->getSize()},
                     {"network", options.network},
                     {"samples", options.samples},
                     {"processor", Impl::processorName()},
                     {"mpi", Impl::mpiLibraryName()},
-                    {"results", solvers.results()}};
+                    {"results", measured.results}};
   if (comm->getRank() == 0) {
-    std::cout << problem.name << ", " << comm->getSize() << " ranks\n";
+    std::cout << measured.problem << ", " << comm->getSize() << " ranks\n";
     print(report["results"]);
     if (options.json != "-") {
       std::ofstream file(options.json);
@@ -244,6 +320,7 @@ int main(int argc, char** argv) {
   Options options;
   CLI::App app("Times BiCGStab, pipelined and not");
   addProblemOptions(app, options.problem);
+  app.add_option("--triangles", options.triangles, "two spheres by a hierarchical matrix")->check(CLI::PositiveNumber);
   app.add_option("--partition", options.partition, "contiguous, strided or graph");
   app.add_option("--tolerance", options.tolerance)->check(CLI::PositiveNumber);
   app.add_option("--samples", options.samples)->check(CLI::PositiveNumber);
@@ -251,7 +328,9 @@ int main(int argc, char** argv) {
   app.add_option("--json", options.json, "file to write");
   CLI11_PARSE(app, argc, argv);
   try {
-    checkProblemOptions(app, options.problem);
+    if (options.triangles == 0) {
+      checkProblemOptions(app, options.problem);
+    }
     run(options);
   } catch (const std::exception& error) {
     std::cerr << "pipelined_solvers: " << error.what() << std::endl;

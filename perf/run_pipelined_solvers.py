@@ -21,6 +21,8 @@ PROBLEMS = {
     "slabs": "--problem convection3d --n 20 --partition contiguous",
     "small": "--problem convection3d --n 12 --partition graph",
     "rotated2d": "--problem rotated-anisotropic2d --n 64 --partition graph",
+    "spheres": "--triangles 8000",
+    "small-spheres": "--triangles 2000",
 }
 TIMEOUT = 1500  # seconds
 

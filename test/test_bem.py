@@ -230,6 +230,11 @@ class BemProgram(BemTest):
             seconds = report["solve"]["seconds_of"]
             self.assertAlmostEqual(sum(seconds.values()) / report["solve"]["seconds"], 1, delta=1e-6)
             self.assertEqual(seconds["preconditioner"] > 0, preconditioner != "none")
+        for variant in ("merged", "pipelined", "replicated", "replicated-pipelined"):
+            report = self.bem(3, *SMALL, "--variant", variant, "--tolerance", "1e-8")
+            self.assertEqual(report["solve"]["variant"], variant)
+            self.assertGreater(report["solve"]["seconds_of"]["products"], 0)
+            charges.append(report["result"]["bodies"][0]["charge"])
         for charge in charges[1:]:
             self.assertAlmostEqual(charge / charges[0], 1, delta=1e-6)
         self.assertLessEqual(iterations["overlapping"], iterations["none"])
@@ -323,6 +328,9 @@ class BemBadInput(BemTest):
             (["bem", *SMALL, "--cluster-split", "x"], ["--cluster-split"]),
             (["bem", *SMALL, "--solver", "nonsense"], ["nonsense", "BICGSTAB"]),
             (["bem", *SMALL, "--preconditioner", "ilu"], ["ilu"]),
+            (["bem", *SMALL, "--variant", "hasty"], ["hasty", "replicated"]),
+            (["bem", *SMALL, "--variant", "merged", "--solver", "gmres"], ["--variant merged", "GMRES"]),
+            (["bem", *SMALL, "--variant", "merged", "--solver", "none"], ["--variant", "a solver"]),
             (["bem", *SMALL, "--tolerance", "nan"], ["--tolerance nan"]),
             (["bem", *SMALL, "--max-iterations", 0], ["--max-iterations 0"]),
             (["bem", *SMALL[:4], "--products", -1], ["--products -1"]),

@@ -68,6 +68,9 @@ std::string solverOf(const BemOptions& options) {
   }
   const std::string name = options.solver == "auto" ? "pipelined-bicgstab" : options.solver;
   const std::string solver = resolveSolver(name, MatrixTraits(), options.preconditioner != "none");
+  if (options.variant != "auto" && solver != "PIPELINED BICGSTAB") {
+    throw BadInput("bem: --variant " + options.variant + " needs --solver pipelined-bicgstab, not " + solver);
+  }
   if (!options.convergencePlotFile.empty() && !keepsHistory(solver)) {
     throw BadInput("bem: --convergence-plot needs --solver pipelined-bicgstab; " + solver +
                    " does not tell its iterations");
@@ -195,10 +198,10 @@ SolveParts partsOf(const TimedOperator& A, const TimedOperator* preconditioner, 
 
 /// \return the solutions \note Collective.
 RCP<MultiVector> solveFor(const MultiVector& b, const BemOptions& options, const std::string& solver,
-                          const RCP<const Operator>& A, const RCP<const Operator>& M, bool showProgress,
+                          const RCP<const HMatrixOperator<>>& A, const RCP<const Operator>& M, bool showProgress,
                           BemSolve& solve) {
   const ExchangeClock clock;
-  const auto timedA = rcp(new TimedOperator(A, clock));
+  const auto timedA = rcp(new TimedHMatrix(A, clock));
   const RCP<TimedOperator> timedM = M.is_null() ? Teuchos::null : rcp(new TimedOperator(M, clock));
   const int columns = static_cast<int>(b.getNumVectors());
   const auto x = rcp(new MultiVector(A->getDomainMap(), columns));
@@ -209,6 +212,9 @@ RCP<MultiVector> solveFor(const MultiVector& b, const BemOptions& options, const
     Teuchos::ParameterList belos;
     belos.set("Convergence Tolerance", options.tolerance);
     belos.set("Maximum Iterations", options.maxIterations);
+    if (options.variant != "auto") {
+      belos.set("Variant", options.variant);
+    }
     const auto xOfGroup = x->subViewNonConst(group);
     add(solveWithBelos(solver, timedA, timedM, *timedA, *b.subView(group), *xOfGroup, belos, showProgress,
                        !options.convergencePlotFile.empty()),

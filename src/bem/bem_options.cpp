@@ -74,6 +74,10 @@ void addSolverOptions(CLI::App& bem, BemOptions& options) {
   bem.add_option(
       "--solver", options.solver,
       "auto (see below), bicgstab, gmres or any other of Belos; pipelined-bicgstab, ours; none: products only");
+  bem.add_option("--variant", options.variant,
+                 "of pipelined-bicgstab; replicated: every rank holds whole vectors, so that there are no reductions "
+                 "(default auto: merged or pipelined)")
+      ->check(CLI::IsMember({"auto", "merged", "pipelined", "replicated", "replicated-pipelined"}));
   bem.add_option("--preconditioner", options.preconditioner, "(default diagonal)")
       ->check(CLI::IsMember({"none", "diagonal", "block-jacobi", "overlapping", "hodlr"}));
   bem.add_option("--tolerance", options.tolerance, "relative residual to reach (default 1e-6)");
@@ -195,10 +199,10 @@ void checkSolver(const CLI::App& command, BemOptions& options) {
   require(options.maxIterations > 0, format("--max-iterations %d: must be at least 1", options.maxIterations));
   require(options.products >= 0 && options.products <= 1000000,
           format("--products %d: must be between 0 and 1000000", options.products));
-  requireOnly(
-      command, options.solves(),
-      {"--preconditioner", "--tolerance", "--max-iterations", "--output", "--convergence-plot", "--capacitance-matrix"},
-      "a solver");
+  requireOnly(command, options.solves(),
+              {"--variant", "--preconditioner", "--tolerance", "--max-iterations", "--output", "--convergence-plot",
+               "--capacitance-matrix"},
+              "a solver");
 }
 
 }  // namespace

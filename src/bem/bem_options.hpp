@@ -37,7 +37,8 @@ struct BemOptions : ExchangeChoice {
   std::string approximation = "aca";
   std::string clusterSplit = "longest-side";
   std::string storage = "reduced";
-  std::string solver;  ///< empty: auto, or none where there is no problem
+  std::string solver;            ///< empty: auto, or none where there is no problem
+  std::string variant = "auto";  ///< of pipelined-bicgstab
   double tolerance = 1e-6;
   int maxIterations = 1000;
   std::string preconditioner = "diagonal";

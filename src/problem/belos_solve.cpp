@@ -135,7 +135,7 @@ bool solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Te
   try {
     result.belosConverged = manager->solve() == Belos::Converged;
     if (const auto ours = Teuchos::rcp_dynamic_cast<PipelinedBiCGStab<>>(manager); !ours.is_null()) {
-      result.variant = ours->wasPipelined() ? "pipelined" : "merged";
+      result.variant = ours->variant();
     }
     result.iterations += manager->getNumIters();
     result.belosResidual = manager->achievedTol();

@@ -13,11 +13,17 @@
 #include <Teuchos_TimeMonitor.hpp>
 #include <Tpetra_MultiVector.hpp>
 #include <Tpetra_Operator.hpp>
+#include <memory>
 #include <string>
 
 #include "Komvos_TpetraShim.hpp"
 
 namespace Komvos {
+
+namespace Impl {
+template <class LocalOrdinal, class GlobalOrdinal, class Node>
+class ReplicatedVectors;
+}
 
 /// BiCGStab for A x = b with two reductions an iteration instead of Belos' five, none of which need be waited for.
 ///
@@ -27,6 +33,12 @@ namespace Komvos {
 ///   grow: residuals are replaced where an estimate of that growth says so, and convergence is declared on the true
 ///   residual.
 /// - "merged": two blocking reductions; 7 vectors of work, 5 without a preconditioner.
+/// - "replicated": every rank has all elements of all vectors and computes all dots, so there is no reduction; the
+///   results of products are gathered by all ranks. For operators whose products need all of x anyway, as hierarchical
+///   matrices do, best for a WholeVectorOperator, and where n is not large: vectors cost n values a rank. "Redundant"
+///   vector operations in Yamazaki et al., paper 004 of this project, section III.
+/// - "replicated-pipelined": the same for the pipelined method; results are gathered behind dots (section VII there:
+///   pipe2, and pipe1 where messages are staged through the host, which is part of a gather here).
 /// - "auto", the default: merged where all ranks share a node, as MPI says, there is one rank, or ranks have more than
 ///   8,000 rows on average; else pipelined.
 ///
@@ -87,7 +99,9 @@ class PipelinedBiCGStab
   Belos::ReturnType solve() override;
 
   /// Of the last solve.
-  bool wasPipelined() const { return pipelined_; }
+  bool wasPipelined() const { return variant_ == "pipelined" || variant_ == "replicated-pipelined"; }
+  /// "pipelined", "merged", "replicated" or "replicated-pipelined"; empty before the first solve.
+  const std::string& variant() const { return variant_; }
   int getNumReplacements() const { return numReplacements_; }  ///< of residuals
   int getNumRestarts() const { return numRestarts_; }          ///< after breakdowns
 
@@ -96,8 +110,11 @@ class PipelinedBiCGStab
  private:
   using residual_test_type = Belos::StatusTestGenResNorm<Scalar, multivector_type, operator_type>;
 
+  using replicated_type = Impl::ReplicatedVectors<LocalOrdinal, GlobalOrdinal, Node>;
+
   void makeTests();
-  bool choosePipelined() const;
+  std::string chooseVariant() const;
+  std::shared_ptr<const replicated_type> replicated();
 
   Teuchos::RCP<problem_type> problem_;
   mutable Teuchos::RCP<const Teuchos::ParameterList> validParameters_;
@@ -110,7 +127,9 @@ class PipelinedBiCGStab
   Teuchos::RCP<Teuchos::Time> timer_;
   magnitude_type achievedTolerance_;
   int numIters_ = 0, numReplacements_ = 0, numRestarts_ = 0;
-  bool accuracyLost_ = false, pipelined_ = false;
+  bool accuracyLost_ = false;
+  std::string variant_;
+  std::shared_ptr<const replicated_type> replicated_;  // kept from solve to solve
 };
 
 }  // namespace Komvos

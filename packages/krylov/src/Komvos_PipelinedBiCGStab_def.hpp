@@ -1,6 +1,7 @@
 #pragma once
 
 #include <BelosStatusTestOutputFactory.hpp>
+#include <Teuchos_CommHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
 #include <iostream>
@@ -12,6 +13,7 @@
 #include "Komvos_PipelinedBiCGStab.hpp"
 #include "Komvos_PipelinedIteration_def.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_ReplicatedVectors.hpp"
 
 namespace Komvos {
 
@@ -34,9 +36,11 @@ void makeMagnitude(Teuchos::ParameterList& list, const std::string& name) {
 }
 
 inline void requireVariant(const std::string& variant) {
-  TEUCHOS_TEST_FOR_EXCEPTION(
-      variant != "auto" && variant != "pipelined" && variant != "merged", std::invalid_argument,
-      "Komvos::PipelinedBiCGStab: \"Variant\" is \"" << variant << "\", not auto, pipelined or merged");
+  TEUCHOS_TEST_FOR_EXCEPTION(variant != "auto" && variant != "pipelined" && variant != "merged" &&
+                                 variant != "replicated" && variant != "replicated-pipelined",
+                             std::invalid_argument,
+                             "Komvos::PipelinedBiCGStab: \"Variant\" is \""
+                                 << variant << "\", not auto, pipelined, merged, replicated or replicated-pipelined");
 }
 
 }  // namespace Impl
@@ -76,7 +80,9 @@ Teuchos::RCP<const Teuchos::ParameterList> PipelinedBiCGStab<S, L, G, N>::getVal
   list->set("Residual Scaling", std::string("Norm of Initial Residual"),
             "As \"Implicit Residual Scaling\", which is the newer name.");
   list->set("Timer Label", std::string("Belos"), "Before the name of the timer.");
-  list->set("Variant", std::string("auto"), "auto, pipelined, or merged: two blocking reductions.");
+  list->set("Variant", std::string("auto"),
+            "auto, pipelined, merged: two blocking reductions; or replicated, replicated-pipelined: whole vectors on "
+            "every rank, no reductions.");
   list->set("Residual Replacement", true, "Compute residuals anew where rounding errors have grown too large.");
   list->set("Node-Aware Reductions", true, "Add up within nodes through shared memory, then one rank of each node.");
   list->set("Check True Residual", true, "Compute it before a system counts as solved.");
@@ -153,17 +159,33 @@ void PipelinedBiCGStab<S, L, G, N>::makeTests() {
 }
 
 template <class S, class L, class G, class N>
-bool PipelinedBiCGStab<S, L, G, N>::choosePipelined() const {
+std::string PipelinedBiCGStab<S, L, G, N>::chooseVariant() const {
   const std::string& variant = parameters_->get<std::string>("Variant");
   if (variant != "auto") {
-    return variant == "pipelined";
+    return variant;
   }
   // The pipelined variant moves 14 vectors more: with this many rows, at 8 GB/s, that takes about 100 us an iteration.
   const Tpetra::global_size_t mostRows = 8000;
   const auto& map = *problem_->getOperator()->getDomainMap();
   const auto own = Impl::PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(*map.getComm()));
   const bool isSmall = map.getGlobalNumElements() <= mostRows * static_cast<Tpetra::global_size_t>(own->size());
-  return isSmall && Impl::detectedTopology(*own)->numNodes() > 1;
+  return isSmall && Impl::detectedTopology(*own)->numNodes() > 1 ? "pipelined" : "merged";
+}
+
+/// Null if the vectors of the variant are dealt out. \note Collective.
+template <class S, class L, class G, class N>
+auto PipelinedBiCGStab<S, L, G, N>::replicated() -> std::shared_ptr<const replicated_type> {
+  if (variant_ != "replicated" && variant_ != "replicated-pipelined") {
+    return nullptr;
+  }
+  const auto map = problem_->getOperator()->getDomainMap();
+  const int same = replicated_ != nullptr && replicated_->map().get() == map.get() ? 1 : 0;
+  int sameOnAll = 0;
+  Teuchos::reduceAll(*map->getComm(), Teuchos::REDUCE_MIN, 1, &same, &sameOnAll);
+  if (sameOnAll == 0) {
+    replicated_ = std::make_shared<replicated_type>(map);
+  }
+  return replicated_;
 }
 
 template <class S, class L, class G, class N>
@@ -185,12 +207,14 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
   options.replaceResiduals = parameters_->get<bool>("Residual Replacement");
   options.checkTrueResidual = parameters_->get<bool>("Check True Residual");
   options.nodeAwareSums = parameters_->get<bool>("Node-Aware Reductions");
-  pipelined_ = choosePipelined();
+  variant_ = chooseVariant();
   std::unique_ptr<Iteration> iteration;
-  if (pipelined_) {
-    iteration.reset(new Impl::PipelinedIteration<S, L, G, N>(problem_, printer_, outputTest_, residualTest_, options));
+  if (wasPipelined()) {
+    iteration.reset(new Impl::PipelinedIteration<S, L, G, N>(problem_, printer_, outputTest_, residualTest_, options,
+                                                             replicated()));
   } else {
-    iteration.reset(new Impl::MergedIteration<S, L, G, N>(problem_, printer_, outputTest_, residualTest_, options));
+    iteration.reset(
+        new Impl::MergedIteration<S, L, G, N>(problem_, printer_, outputTest_, residualTest_, options, replicated()));
   }
   {
     Teuchos::TimeMonitor monitor(*timer_);

@@ -9,11 +9,15 @@
 #include <BelosTpetraAdapter.hpp>
 #include <Tpetra_MultiVector.hpp>
 #include <Tpetra_Operator.hpp>
+#include <array>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "Komvos_NonBlockingSum.hpp"
+#include "Komvos_ReplicatedVectors.hpp"
+#include "Komvos_WholeVectorOperator.hpp"
 
 namespace Komvos::Impl {
 
@@ -37,8 +41,13 @@ struct BiCGStabCounts {
 /// Preconditioners are applied as Belos' BiCGStab does: the left one, then the right one, to what the operator is
 /// applied to. Residuals are those of the problem itself, not preconditioned.
 ///
+/// Vectors of work are dealt out to ranks as the operator's domain is, and dots are summed over ranks; or they are
+/// replicated (Yamazaki et al., paper 004 of this project, section III): every rank has all elements and computes all
+/// dots, there are no reductions, but results of products and preconditioners are gathered by all.
+///
 /// Contracts. All vectors of the problem have the map of the operator's domain, which is the one of its range. The loop
-/// is collective; all ranks take the same decisions, since these depend on reduced numbers only.
+/// is collective; all ranks take the same decisions, since these depend on reduced numbers only, or on replicated ones
+/// that all compute alike.
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
 class BiCGStabIteration
     : public Belos::Iteration<Scalar, Tpetra::MultiVector<Scalar, LocalOrdinal, GlobalOrdinal, Node>,
@@ -55,10 +64,13 @@ class BiCGStabIteration
   using vector_view = Kokkos::View<impl_scalar_type*, Kokkos::LayoutLeft, typename Node::device_type,
                                    Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
 
+  using replicated_type = ReplicatedVectors<LocalOrdinal, GlobalOrdinal, Node>;
+
+  /// \param replicated of the operator's domain map; null: vectors of work are dealt out
   BiCGStabIteration(const Teuchos::RCP<problem_type>& problem,
                     const Teuchos::RCP<Belos::OutputManager<Scalar>>& printer,
                     const Teuchos::RCP<status_test_type>& test, const Teuchos::RCP<residual_test_type>& residualTest,
-                    const BiCGStabOptions& options);
+                    const BiCGStabOptions& options, std::shared_ptr<const replicated_type> replicated);
 
   /// A test that is asked in each iteration, and ends the loop if it passes. Beside the others: some of Belos' tests
   /// that print take only tests that they know. \param test may be null
@@ -100,12 +112,22 @@ class BiCGStabIteration
   /// Of all columns. Clears what was asked for.
   std::vector<bool> takeRestarts();
 
+  bool isReplicated() const { return replicated_ != nullptr; }
   Teuchos::RCP<multivector_type> newVectors() const;
-  void applyOperator(const multivector_type& in, multivector_type& out) const;
+  /// A vector of work as the problem's vectors are: itself, or a view of this rank's elements.
+  Teuchos::RCP<const multivector_type> distributed(const multivector_type& vectors) const;
+  /// \param whileGathered runs while a replicated result is gathered; not called if vectors are dealt out
+  void applyOperator(const multivector_type& in, multivector_type& out,
+                     const std::function<void()>& whileGathered = {}) const;
   bool isPreconditioned() const { return problem_->isLeftPrec() || problem_->isRightPrec(); }
   void precondition(const multivector_type& in, multivector_type& out) const;
   /// r = b - A x
   void computeResidual(multivector_type& r) const;
+  /// The shadow residual of a restart: r; where that has been in vain, r with noise of its size.
+  void takeShadow(multivector_type& r, int column, multivector_type& shadow) const;
+  /// Runs a kernel on the rows of this rank's vectors of work. \return its dots there
+  template <class Row>
+  std::array<typename Row::scalar, Row::dots> run(const std::string& label, const Row& row);
 
   static vector_view column(multivector_type& vectors, int j);
   int localRows() const { return localRows_; }
@@ -114,7 +136,7 @@ class BiCGStabIteration
   multivector_type& x() const { return *x_; }
   Belos::OutputManager<Scalar>& printer() const { return *printer_; }
   const problem_type& problem() const { return *problem_; }
-  /// For so many numbers. \note Collective.
+  /// For so many numbers; over this rank alone, if vectors are replicated. \note Collective.
   std::unique_ptr<NonBlockingSum<magnitude_type>> newSum(int capacity) const;
 
   /// The norm at which the residual of a column meets the tolerance; 0 before the first status test.
@@ -136,12 +158,18 @@ class BiCGStabIteration
   void requireProgress();
   bool restartsAskedFor() const;
   void giveUp(BiCGStabStop stop, const std::string& text);
+  void preconditionDistributed(const multivector_type& in, multivector_type& out) const;
+  Teuchos::RCP<multivector_type> newDistributedVectors() const;
 
   Teuchos::RCP<problem_type> problem_;
   Teuchos::RCP<Belos::OutputManager<Scalar>> printer_;
   Teuchos::RCP<status_test_type> test_, debugTest_;
   Teuchos::RCP<residual_test_type> residualTest_;
-  Teuchos::RCP<multivector_type> x_;
+  std::shared_ptr<const replicated_type> replicated_;
+  const WholeVectorOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>* wholeOperator_ = nullptr;  // if A is one
+  Teuchos::RCP<multivector_type> x_, wholeB_,
+      own_;  // the last two if replicated; own_: results before they are gathered
+  Kokkos::View<impl_scalar_type*, typename Node::device_type> partialDots_;
   int numColumns_ = 0, localRows_ = 0, numIters_ = 0;
   bool initialized_ = false;
   BiCGStabStop stop_ = BiCGStabStop::none;

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "Komvos_BiCGStabIteration.hpp"
+#include "Komvos_BiCGStabKernels.hpp"
 #include "Komvos_DetectedTopology.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_TpetraShim.hpp"
@@ -30,23 +31,39 @@ BiCGStabIteration<S, L, G, N>::BiCGStabIteration(const Teuchos::RCP<problem_type
                                                  const Teuchos::RCP<Belos::OutputManager<S>>& printer,
                                                  const Teuchos::RCP<status_test_type>& test,
                                                  const Teuchos::RCP<residual_test_type>& residualTest,
-                                                 const BiCGStabOptions& options)
-    : options_(options), problem_(problem), printer_(printer), test_(test), residualTest_(residualTest) {
+                                                 const BiCGStabOptions& options,
+                                                 std::shared_ptr<const replicated_type> replicated)
+    : options_(options),
+      problem_(problem),
+      printer_(printer),
+      test_(test),
+      residualTest_(residualTest),
+      replicated_(std::move(replicated)) {
   const auto& A = *problem_->getOperator();
   const bool square = A.getDomainMap()->isSameAs(*A.getRangeMap());
   TEUCHOS_TEST_FOR_EXCEPTION(!square, std::invalid_argument,
                              "Komvos::PipelinedBiCGStab: the operator's domain map ("
                                  << A.getDomainMap()->getGlobalNumElements() << " elements) and range map ("
                                  << A.getRangeMap()->getGlobalNumElements() << ") are not the same");
-  localRows_ = static_cast<int>(localLength(*A.getDomainMap()));
+  localRows_ = static_cast<int>(localLength(isReplicated() ? *replicated_->wholeMap() : *A.getDomainMap()));
+  if (isReplicated()) {
+    wholeOperator_ = dynamic_cast<const WholeVectorOperator<S, L, G, N>*>(&A);
+  }
 }
 
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::initialize() {
   const auto solution = problem_->getLHS();
   numColumns_ = static_cast<int>(solution->getNumVectors());
-  // Kernels want columns at equal distances.
-  x_ = solution->isConstantStride() ? solution : Teuchos::rcp(new multivector_type(*solution, Teuchos::Copy));
+  if (isReplicated()) {
+    x_ = newVectors();
+    wholeB_ = newVectors();
+    own_ = newDistributedVectors();
+    replicated_->gather(*solution, *x_, {});
+    replicated_->gather(*problem_->getRHS(), *wholeB_, {});
+  } else {  // kernels want columns at equal distances
+    x_ = solution->isConstantStride() ? solution : Teuchos::rcp(new multivector_type(*solution, Teuchos::Copy));
+  }
   columns_.assign(numColumns_, Column::active);
   restarts_.assign(numColumns_, true);
   norms_.assign(numColumns_, 0);
@@ -79,6 +96,9 @@ void BiCGStabIteration<S, L, G, N>::iterate() {
     learnToleratedNorms();
     if (anyNewlyMeets() && options_.checkTrueResidual) {
       check();
+      if (stop_ == BiCGStabStop::notANumber) {
+        return;
+      }
     }
     const bool ended = !debugTest_.is_null() && debugTest_->checkStatus(this) == Belos::Passed;
     if (test_->checkStatus(this) == Belos::Passed || ended || stop_ != BiCGStabStop::none) {
@@ -101,7 +121,7 @@ template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::finish() {
   const auto solution = problem_->getLHS();
   if (initialized_ && x_.get() != solution.get()) {
-    Tpetra::deep_copy(*solution, *x_);
+    Tpetra::deep_copy(*solution, *distributed(*x_));
   }
 }
 
@@ -148,7 +168,12 @@ template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::check() {
   ++counts_.checks;
   recompute();
-  residualTest_->checkStatus(this);
+  residualTest_->reset();  // or it would not look at these columns again, once all have passed
+  if (!std::all_of(norms_.begin(), norms_.end(), [](double norm) { return std::isfinite(norm); }) ||
+      !scalingIsANumber()) {
+    giveUp(BiCGStabStop::notANumber, "a residual is not a number");
+    return;
+  }
   double largest = 0;  // of those that go on
   bool anyMeets = false;
   for (int j = 0; j < numColumns_; ++j) {
@@ -234,19 +259,51 @@ void BiCGStabIteration<S, L, G, N>::setBlockSize(int size) {
 }
 
 template <class S, class L, class G, class N>
-auto BiCGStabIteration<S, L, G, N>::newVectors() const -> Teuchos::RCP<multivector_type> {
+auto BiCGStabIteration<S, L, G, N>::newDistributedVectors() const -> Teuchos::RCP<multivector_type> {
   return Teuchos::rcp(new multivector_type(problem_->getOperator()->getDomainMap(), numColumns_));
 }
 
 template <class S, class L, class G, class N>
-void BiCGStabIteration<S, L, G, N>::applyOperator(const multivector_type& in, multivector_type& out) const {
-  problem_->applyOp(in, out);
+auto BiCGStabIteration<S, L, G, N>::newVectors() const -> Teuchos::RCP<multivector_type> {
+  return isReplicated() ? Teuchos::rcp(new multivector_type(replicated_->wholeMap(), numColumns_))
+                        : newDistributedVectors();
+}
+
+template <class S, class L, class G, class N>
+auto BiCGStabIteration<S, L, G, N>::distributed(const multivector_type& vectors) const
+    -> Teuchos::RCP<const multivector_type> {
+  return isReplicated() ? replicated_->own(vectors) : Teuchos::rcpFromRef(vectors);
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::applyOperator(const multivector_type& in, multivector_type& out,
+                                                  const std::function<void()>& whileGathered) const {
+  if (!isReplicated()) {
+    problem_->applyOp(in, out);
+    return;
+  }
+  if (wholeOperator_ != nullptr) {
+    wholeOperator_->applyToWhole(in, *own_);
+  } else {
+    problem_->applyOp(*distributed(in), *own_);
+  }
+  replicated_->gather(*own_, out, whileGathered);
 }
 
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::precondition(const multivector_type& in, multivector_type& out) const {
+  if (!isReplicated()) {
+    preconditionDistributed(in, out);
+    return;
+  }
+  preconditionDistributed(*distributed(in), *own_);
+  replicated_->gather(*own_, out, {});
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::preconditionDistributed(const multivector_type& in, multivector_type& out) const {
   if (problem_->isLeftPrec() && problem_->isRightPrec()) {
-    const auto between = newVectors();
+    const auto between = newDistributedVectors();
     problem_->applyLeftPrec(in, *between);
     problem_->applyRightPrec(*between, out);
   } else if (problem_->isLeftPrec()) {
@@ -259,8 +316,27 @@ void BiCGStabIteration<S, L, G, N>::precondition(const multivector_type& in, mul
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::computeResidual(multivector_type& r) const {
   const S one = Teuchos::ScalarTraits<S>::one();
-  problem_->applyOp(*x_, r);
-  r.update(one, *problem_->getRHS(), -one);
+  applyOperator(*x_, r);
+  r.update(one, isReplicated() ? *wholeB_ : *problem_->getRHS(), -one);
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::takeShadow(multivector_type& r, int j, multivector_type& shadow) const {
+  Kokkos::deep_copy(column(shadow, j), column(r, j));
+  if (vainRestarts_ > 0) {
+    const double size = norms_[j] / std::sqrt(static_cast<double>(problem_->getRHS()->getGlobalLength()));
+    addSigns(execution_space(), r.getMap()->getLocalMap(), column(shadow, j),
+             impl_scalar_type(static_cast<magnitude_type>(size)), vainRestarts_);
+  }
+}
+
+template <class S, class L, class G, class N>
+template <class Row>
+std::array<typename Row::scalar, Row::dots> BiCGStabIteration<S, L, G, N>::run(const std::string& label,
+                                                                               const Row& row) {
+  const execution_space space;
+  return isReplicated() ? runRowsInOrder(space, label, localRows_, row, partialDots_)
+                        : runRows(space, label, localRows_, row);
 }
 
 template <class S, class L, class G, class N>
@@ -271,6 +347,9 @@ auto BiCGStabIteration<S, L, G, N>::column(multivector_type& vectors, int j) -> 
 
 template <class S, class L, class G, class N>
 auto BiCGStabIteration<S, L, G, N>::newSum(int capacity) const -> std::unique_ptr<NonBlockingSum<magnitude_type>> {
+  if (isReplicated()) {
+    return std::make_unique<NonBlockingSum<magnitude_type>>(PrivateComm::of(MPI_COMM_SELF), capacity, nullptr);
+  }
   const auto& comm = *problem_->getOperator()->getDomainMap()->getComm();
   const auto own = PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(comm));
   const auto topology = detectedTopology(*own);

@@ -68,20 +68,70 @@ std::array<typename Row::scalar, Row::dots> runRows(const ExecutionSpace& space,
   return sums;
 }
 
-/// Fills `values` with signs that depend on the global index alone: the same on any number of ranks.
+/// As runRows(), in an order that does not depend on the number of threads either: where each rank computes the dots of
+/// whole vectors, all must get the same bits. \param partial scratch, made as large as needed
+template <class Row, class ExecutionSpace, class Device>
+std::array<typename Row::scalar, Row::dots> runRowsInOrder(const ExecutionSpace& space, const std::string& label,
+                                                           int numRows, const Row& row,
+                                                           Kokkos::View<typename Row::scalar*, Device>& partial) {
+  using scalar = typename Row::scalar;
+  constexpr bool onHost = runsOnHost<ExecutionSpace>();
+  const int rowsAtOnce = 1024;
+  const int chunks = (numRows + rowsAtOnce - 1) / rowsAtOnce;
+  const auto size = static_cast<std::size_t>(chunks) * Row::dots;
+  if (partial.extent(0) < size) {
+    partial = Kokkos::View<scalar*, Device>("Komvos::BiCGStab: dots of chunks", size);
+  }
+  const auto parts = partial;
+  Kokkos::parallel_for(
+      label, range(space, 0, chunks), KOKKOS_LAMBDA(int chunk) {
+        scalar sums[Row::dots];
+        for (int d = 0; d < Row::dots; ++d) {
+          sums[d] = scalar(0);
+        }
+        // On a device neighbouring threads take neighbouring rows.
+        const int begin = onHost ? chunk * rowsAtOnce : chunk, step = onHost ? 1 : chunks;
+        const int end = onHost && begin + rowsAtOnce < numRows ? begin + rowsAtOnce : numRows;
+        for (int i = begin; i < end; i += step) {
+          row(i, sums);
+        }
+        for (int d = 0; d < Row::dots; ++d) {
+          parts(chunk * Row::dots + d) = sums[d];
+        }
+      });
+  fence(space, "Komvos::BiCGStab: dots are needed on the host");
+  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), parts);
+  std::array<scalar, Row::dots> sums{};
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    for (int d = 0; d < Row::dots; ++d) {
+      sums[d] += host(chunk * Row::dots + d);
+    }
+  }
+  return sums;
+}
+
+/// values(i) += scale * sign, where signs depend on the global index and the seed alone: the same on any number of
+/// ranks.
 template <class ExecutionSpace, class LocalMap, class Vector>
-void setSigns(const ExecutionSpace& space, const LocalMap& map, const Vector& values) {
-  using scalar = typename Vector::non_const_value_type;
+void addSigns(const ExecutionSpace& space, const LocalMap& map, const Vector& values,
+              const typename Vector::non_const_value_type& scale, std::uint64_t seed) {
   Kokkos::parallel_for(
       "Komvos::PipelinedBiCGStab: random signs", range(space, 0, static_cast<int>(values.extent(0))),
       KOKKOS_LAMBDA(int i) {
-        auto bits = static_cast<std::uint64_t>(map.getGlobalElement(i)) + 0x9e3779b97f4a7c15U;
+        auto bits = static_cast<std::uint64_t>(map.getGlobalElement(i)) + (seed + 1) * 0x9e3779b97f4a7c15U;
         bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9U;  // splitmix64
         bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebU;
-        values(i) = scalar(((bits >> 40) & 1U) != 0 ? 1 : -1);
+        if (((bits >> 40) & 1U) != 0) {
+          values(i) += scale;
+        } else {
+          values(i) -= scale;
+        }
       });
   fence(space, "Komvos::PipelinedBiCGStab: the vector is used as a whole");
 }
+
+/// What a kernel of the pipelined method does: its dots can come after its updates, to hide something behind them.
+enum class RowWork { updatesAndDots, updates, dots };
 
 /// First half of a pipelined step. Reads 11 vectors, writes 4; 7 and 3 if there is no preconditioner (preconditioned
 /// vectors are then the same views).
@@ -94,24 +144,41 @@ struct PipelinedDirections {
   Vector r, rHat, w, wHat, zHat, t, v;
   scalar alpha, beta, omega;
   bool preconditioned;
+  RowWork work;
 
   KOKKOS_INLINE_FUNCTION void operator()(int i, scalar* sums) const {
     const scalar wHatI = preconditioned ? wHat(i) : w(i);
-    scalar pI = preconditioned ? rHat(i) : r(i), sI = w(i), sHatI = wHatI, zI = t(i);
-    if (beta != scalar(0)) {                                            // else the old directions may hold anything
-      pI += beta * (p(i) - omega * (preconditioned ? sHat(i) : s(i)));  // p^ = r^ + beta (p^ - omega s^)
-      sI += beta * (s(i) - omega * z(i));                               // s = w + beta (s - omega z)
-      if (preconditioned) {
-        sHatI += beta * (sHat(i) - omega * zHat(i));  // s^ = w^ + beta (s^ - omega z^)
+    scalar pI, sI, sHatI, zI;
+    if (work == RowWork::dots) {
+      pI = p(i);
+      sI = s(i);
+      sHatI = preconditioned ? sHat(i) : sI;
+      zI = z(i);
+    } else {
+      pI = preconditioned ? rHat(i) : r(i);
+      sI = w(i);
+      sHatI = wHatI;
+      zI = t(i);
+      if (beta != scalar(0)) {                                            // else the old directions may hold anything
+        pI += beta * (p(i) - omega * (preconditioned ? sHat(i) : s(i)));  // p^ = r^ + beta (p^ - omega s^)
+        sI += beta * (s(i) - omega * z(i));                               // s = w + beta (s - omega z)
+        if (preconditioned) {
+          sHatI += beta * (sHat(i) - omega * zHat(i));  // s^ = w^ + beta (s^ - omega z^)
+        }
+        zI += beta * (z(i) - omega * v(i));  // z = t + beta (z - omega v)
       }
-      zI += beta * (z(i) - omega * v(i));  // z = t + beta (z - omega v)
+      p(i) = pI;
+      s(i) = sI;
+      z(i) = zI;
+      if (preconditioned) {
+        sHat(i) = sHatI;
+      }
+      if (work == RowWork::updates) {
+        return;
+      }
     }
     const scalar q = r(i) - alpha * sI, y = w(i) - alpha * zI;
-    p(i) = pI;
-    s(i) = sI;
-    z(i) = zI;
     if (preconditioned) {
-      sHat(i) = sHatI;
       sums[sHatsHat] += product(sHatI, sHatI);
       sums[wHatwHat] += product(wHatI, wHatI);
     }
@@ -124,8 +191,8 @@ struct PipelinedDirections {
   }
 };
 
-/// Second half of a pipelined step. Reads 13 vectors, writes 4; 9 and 3 if there is no preconditioner. Without `update`
-/// only the dots, for vectors that were computed from their definitions.
+/// Second half of a pipelined step. Reads 13 vectors, writes 4; 9 and 3 if there is no preconditioner. The dots
+/// alone are also for vectors that were computed from their definitions.
 template <class Vector>
 struct PipelinedResiduals {
   using scalar = typename Vector::non_const_value_type;
@@ -134,12 +201,13 @@ struct PipelinedResiduals {
   Vector x, r, rHat, w;  ///< updated
   Vector p, s, sHat, z, wHat, zHat, t, v, shadow;
   scalar alpha, omega;
-  bool preconditioned, update;
+  bool preconditioned;
+  RowWork work;
 
   KOKKOS_INLINE_FUNCTION void operator()(int i, scalar* sums) const {
     scalar xI = x(i), rI = r(i), wI = w(i);
     scalar rHatI = preconditioned ? rHat(i) : rI;
-    if (update) {
+    if (work != RowWork::dots) {
       const scalar q = rI - alpha * s(i), y = wI - alpha * z(i);
       const scalar qHat = preconditioned ? rHatI - alpha * sHat(i) : q;
       xI += alpha * p(i) + omega * qHat;                                         // x += alpha p^ + omega q^
@@ -151,6 +219,9 @@ struct PipelinedResiduals {
       w(i) = wI;
       if (preconditioned) {
         rHat(i) = rHatI;
+      }
+      if (work == RowWork::updates) {
+        return;
       }
     }
     sums[shadowR] += product(shadow(i), rI);

@@ -37,11 +37,10 @@ void MergedIteration<S, L, G, N>::recompute() {
   for (int j = 0; j < this->numColumns(); ++j) {
     const auto r = this->column(*r_, j), shadow = this->column(*shadow_, j);
     if (restart[j]) {
-      Kokkos::deep_copy(shadow, r);
+      this->takeShadow(*r_, j, *shadow_);
       Kokkos::deep_copy(this->column(*p_, j), r);
     }
-    dots.set(j, runRows(typename base_type::execution_space(), "Komvos::BiCGStab: norms", this->localRows(),
-                        Row{shadow, r}));
+    dots.set(j, this->run("Komvos::BiCGStab: norms", Row{shadow, r}));
   }
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
@@ -72,8 +71,7 @@ void MergedIteration<S, L, G, N>::chooseAlpha() {
   const typename base_type::execution_space space;
   const ColumnDots<Row> dots(*sum_);
   for (int j = 0; j < this->numColumns(); ++j) {
-    dots.set(j, runRows(space, "Komvos::BiCGStab: (r*, s)", this->localRows(),
-                        Row{this->column(*shadow_, j), this->column(*s_, j)}));
+    dots.set(j, this->run("Komvos::BiCGStab: (r*, s)", Row{this->column(*shadow_, j), this->column(*s_, j)}));
   }
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
@@ -101,8 +99,8 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
   const typename base_type::execution_space space;
   const ColumnDots<Row> dots(*sum_);
   for (int j = 0; j < this->numColumns(); ++j) {
-    dots.set(j, runRows(space, "Komvos::BiCGStab: (y, q)", this->localRows(),
-                        Row{this->column(*r_, j), this->column(*y_, j), this->column(*shadow_, j)}));
+    dots.set(j, this->run("Komvos::BiCGStab: (y, q)",
+                          Row{this->column(*r_, j), this->column(*y_, j), this->column(*shadow_, j)}));
   }
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {

@@ -2,10 +2,12 @@
 /// Pipelined BiCGStab: two reductions a step, each hidden behind a product and a preconditioner.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "Komvos_BiCGStabIteration.hpp"
+#include "Komvos_BiCGStabKernels.hpp"
 #include "Komvos_GapEstimate.hpp"
 
 namespace Komvos::Impl {
@@ -50,14 +52,16 @@ class PipelinedIteration : public BiCGStabIteration<S, L, G, N> {
   void recompute() override;
   void allocate();
   void estimateNorms();
-  void startDirections();
+  void startDirections(RowWork work);
   void chooseOmega();
-  void startResiduals(bool update);
+  void startResiduals(RowWork work);
   void takeResiduals(bool computed, const std::vector<bool>& restarted);
   bool hasDrifted() const;
   void chooseAlpha(int column, bool restarted);
   /// out^ = M in, out = A out^, letting the sum that is under way go on in between.
-  void preconditionAndApply(const multivector_type& in, multivector_type& hat, multivector_type& out);
+  /// \param whileGathered for replicated vectors only
+  void preconditionAndApply(const multivector_type& in, multivector_type& hat, multivector_type& out,
+                            const std::function<void()>& whileGathered = {});
 
   Vectors r_, rHat_, w_, wHat_, p_, s_, sHat_, z_, zHat_, t_, v_, shadow_;
   std::unique_ptr<NonBlockingSum<magnitude_type>> sum_;

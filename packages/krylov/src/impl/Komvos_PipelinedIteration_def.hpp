@@ -10,9 +10,10 @@
 #include "Komvos_PipelinedIteration.hpp"
 
 // How this works. A step is: kernel of the directions, reduction 1 behind z^ = M z and v = A z^, omega; kernel of the
-// residuals, reduction 2 behind w^ = M w and t = A w^, then beta and alpha of the next step. recompute() computes r, w,
-// s, z and v from their definitions and ends as a step does; it is the beginning, a residual replacement, the check of
-// a true residual, and a restart, in which shadow residuals become r and beta becomes 0.
+// residuals, reduction 2 behind w^ = M w and t = A w^, then beta and alpha of the next step. Of replicated vectors, the
+// kernels update only, and leave the dots for the time in which v and t are gathered; a "reduction" is then none.
+// recompute() computes r, w, s, z and v from their definitions and ends as a step does; it is the beginning, a residual
+// replacement, the check of a true residual, and a restart, in which shadow residuals become r and beta becomes 0.
 namespace Komvos::Impl {
 
 template <class S, class L, class G, class N>
@@ -40,11 +41,11 @@ void PipelinedIteration<S, L, G, N>::estimateNorms() {
   const auto signs = this->newVectors(), product = this->newVectors();
   const auto map = signs->getMap()->getLocalMap();
   for (int j = 0; j < this->numColumns(); ++j) {
-    setSigns(typename base_type::execution_space(), map, this->column(*signs, j));
+    addSigns(typename base_type::execution_space(), map, this->column(*signs, j), impl_scalar_type(1), 0);
   }
   this->applyOperator(*signs, *product);
   Teuchos::Array<magnitude_type> products(this->numColumns()), sides(this->numColumns());
-  product->norm2(products());
+  this->distributed(*product)->norm2(products());
   this->problem().getRHS()->norm2(sides());
   const double rows = static_cast<double>(product->getGlobalLength());
   operatorNorm_ = rows > 0 ? static_cast<double>(products[0]) / std::sqrt(rows) : 0;
@@ -55,12 +56,13 @@ void PipelinedIteration<S, L, G, N>::estimateNorms() {
 
 template <class S, class L, class G, class N>
 void PipelinedIteration<S, L, G, N>::preconditionAndApply(const multivector_type& in, multivector_type& hat,
-                                                          multivector_type& out) {
+                                                          multivector_type& out,
+                                                          const std::function<void()>& whileGathered) {
   if (this->isPreconditioned()) {
     this->precondition(in, hat);
     sum_->progress();
   }
-  this->applyOperator(hat, out);
+  this->applyOperator(hat, out, whileGathered);
 }
 
 template <class S, class L, class G, class N>
@@ -71,7 +73,7 @@ void PipelinedIteration<S, L, G, N>::recompute() {
   preconditionAndApply(*r_, *rHat_, *w_);
   for (int j = 0; j < this->numColumns(); ++j) {
     if (restart[j]) {
-      Kokkos::deep_copy(this->column(*shadow_, j), this->column(*r_, j));
+      this->takeShadow(*r_, j, *shadow_);
       Kokkos::deep_copy(this->column(*p_, j), impl_scalar_type(0));
     }
   }
@@ -80,7 +82,7 @@ void PipelinedIteration<S, L, G, N>::recompute() {
     preconditionAndApply(*s_, *sHat_, *z_);
     preconditionAndApply(*z_, *zHat_, *v_);
   }
-  startResiduals(false);
+  startResiduals(RowWork::dots);
   preconditionAndApply(*w_, *wHat_, *t_);
   takeResiduals(true, restart);
 }
@@ -91,11 +93,19 @@ void PipelinedIteration<S, L, G, N>::step() {
     now.lastAlpha = now.alpha;
     now.lastRho = now.rho;
   }
-  startDirections();
-  preconditionAndApply(*z_, *zHat_, *v_);
-  chooseOmega();
-  startResiduals(true);
-  preconditionAndApply(*w_, *wHat_, *t_);
+  if (this->isReplicated()) {
+    startDirections(RowWork::updates);
+    preconditionAndApply(*z_, *zHat_, *v_, [this] { startDirections(RowWork::dots); });
+    chooseOmega();
+    startResiduals(RowWork::updates);
+    preconditionAndApply(*w_, *wHat_, *t_, [this] { startResiduals(RowWork::dots); });
+  } else {
+    startDirections(RowWork::updatesAndDots);
+    preconditionAndApply(*z_, *zHat_, *v_);
+    chooseOmega();
+    startResiduals(RowWork::updatesAndDots);
+    preconditionAndApply(*w_, *wHat_, *t_);
+  }
   takeResiduals(false, std::vector<bool>(this->numColumns(), false));
   if (this->options_.replaceResiduals && hasDrifted()) {
     ++this->counts_.replacements;
@@ -104,7 +114,7 @@ void PipelinedIteration<S, L, G, N>::step() {
 }
 
 template <class S, class L, class G, class N>
-void PipelinedIteration<S, L, G, N>::startDirections() {
+void PipelinedIteration<S, L, G, N>::startDirections(RowWork work) {
   using View = typename base_type::vector_view;
   using Row = PipelinedDirections<View>;
   const ColumnDots<Row> dots(*sum_);
@@ -114,12 +124,14 @@ void PipelinedIteration<S, L, G, N>::startDirections() {
       continue;
     }
     const auto at = [j](const Vectors& vectors) { return base_type::column(*vectors, j); };
-    dots.set(j,
-             runRows(typename base_type::execution_space(), "Komvos::PipelinedBiCGStab: directions", this->localRows(),
-                     Row{at(p_), at(s_), at(sHat_), at(z_), at(r_), at(rHat_), at(w_), at(wHat_), at(zHat_), at(t_),
-                         at(v_), scalars_[j].alpha, scalars_[j].beta, scalars_[j].omega, this->isPreconditioned()}));
+    dots.set(j, this->run("Komvos::PipelinedBiCGStab: directions",
+                          Row{at(p_), at(s_), at(sHat_), at(z_), at(r_), at(rHat_), at(w_), at(wHat_), at(zHat_),
+                              at(t_), at(v_), scalars_[j].alpha, scalars_[j].beta, scalars_[j].omega,
+                              this->isPreconditioned(), work}));
   }
-  sum_->start(dots.numbers(this->numColumns()));
+  if (work != RowWork::updates) {
+    sum_->start(dots.numbers(this->numColumns()));
+  }
 }
 
 /// Waits for the sums of the directions.
@@ -148,7 +160,7 @@ void PipelinedIteration<S, L, G, N>::chooseOmega() {
 }
 
 template <class S, class L, class G, class N>
-void PipelinedIteration<S, L, G, N>::startResiduals(bool update) {
+void PipelinedIteration<S, L, G, N>::startResiduals(RowWork work) {
   using View = typename base_type::vector_view;
   using Row = PipelinedResiduals<View>;
   const ColumnDots<Row> dots(*sum_);
@@ -158,13 +170,14 @@ void PipelinedIteration<S, L, G, N>::startResiduals(bool update) {
       continue;
     }
     const auto at = [j](const Vectors& vectors) { return base_type::column(*vectors, j); };
-    dots.set(j,
-             runRows(typename base_type::execution_space(), "Komvos::PipelinedBiCGStab: residuals", this->localRows(),
-                     Row{base_type::column(this->x(), j), at(r_), at(rHat_), at(w_), at(p_), at(s_), at(sHat_), at(z_),
-                         at(wHat_), at(zHat_), at(t_), at(v_), at(shadow_), scalars_[j].lastAlpha, scalars_[j].omega,
-                         this->isPreconditioned(), update}));
+    dots.set(j, this->run("Komvos::PipelinedBiCGStab: residuals",
+                          Row{base_type::column(this->x(), j), at(r_), at(rHat_), at(w_), at(p_), at(s_), at(sHat_),
+                              at(z_), at(wHat_), at(zHat_), at(t_), at(v_), at(shadow_), scalars_[j].lastAlpha,
+                              scalars_[j].omega, this->isPreconditioned(), work}));
   }
-  sum_->start(dots.numbers(this->numColumns()));
+  if (work != RowWork::updates) {
+    sum_->start(dots.numbers(this->numColumns()));
+  }
 }
 
 /// Waits for the sums of the residuals; then norms_ are those of the new ones.

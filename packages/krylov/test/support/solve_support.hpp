@@ -18,6 +18,23 @@ using Solver = Komvos::PipelinedBiCGStab<>;
 using Problem = Belos::LinearProblem<double, Vector, Operator>;
 using Parameters = Teuchos::ParameterList;
 
+/// The inverse of the diagonal: unlike the matrix, and cheap.
+class Jacobi : public Operator {
+ public:
+  explicit Jacobi(const Matrix& matrix) : inverse_(matrix.getRowMap()) {
+    matrix.getLocalDiagCopy(inverse_);
+    inverse_.reciprocal(inverse_);
+  }
+  RCP<const Map> getDomainMap() const override { return inverse_.getMap(); }
+  RCP<const Map> getRangeMap() const override { return inverse_.getMap(); }
+  void apply(const Vector& x, Vector& y, Teuchos::ETransp, double alpha, double beta) const override {
+    y.elementWiseMultiply(alpha, inverse_, x, beta);
+  }
+
+ private:
+  Tpetra::Vector<> inverse_;
+};
+
 inline RCP<Parameters> parameters(double tolerance, int iterations, const std::string& variant = "pipelined") {
   const auto list = Teuchos::parameterList();
   list->set("Convergence Tolerance", tolerance);
