@@ -9,11 +9,12 @@ HEAD = """# What does pipelined BiCGStab gain?
 
 Made by `perf/make_bicgstab_table.py` from the JSON files that `perf/run_pipelined_solvers.py` wrote to `{folder}`;
 commit {commit}, {processor}, {cores} cores. The same system, partition and tolerance ({tolerance:g}) for all, and Jacobi's
-preconditioner from the right. "merged" and "pipelined" are the variants of `Komvos::PipelinedBiCGStab`; "MPI's
-reductions" are those without `Node-Aware Reductions`; "replicated" are those with whole vectors on every rank, on
-hierarchical matrices only. Belos' and ours run on Tpetra's matrix and on the node-aware one, PETSc's solvers on PETSc's. Each iteration of each has two products. Medians of samples in turn, 30 on up to 16 ranks and
-15 on 64; a sample is a whole solve. Ratios are medians of ratios within a sample, to Belos' BICGSTAB on Tpetra's matrix:
-of the time of an iteration, and of a digit of the true residual.
+preconditioner from the right. "merged" and "pipelined" are variants of `Komvos::PipelinedBiCGStab`; "MPI's reductions"
+are those without `Node-Aware Reductions`; "replicated" are those with whole vectors on every rank, timed on hierarchical
+matrices only. Belos' and ours run on Tpetra's matrix and on the node-aware one, PETSc's solvers on PETSc's. Each iteration
+of each has two products. Medians of samples in turn, 30 on up to 16 ranks and 15 on 64; a sample is a whole solve. Ratios
+are medians of ratios within a sample, to Belos' BICGSTAB on Tpetra's matrix: of the time of an iteration, and of a digit
+of the true residual.
 
 """
 READING = """What it shows: between hosts, with a partition of the graph, an iteration takes {ours} of Belos' time, where the best of
@@ -22,9 +23,7 @@ twice as long. Hiding them saves little here, for all ranks share two cores, and
 others. Contiguous slabs give every rank two neighbours at most: there is nothing for node-aware products to save, and on
 a plain network PETSc's solvers are ahead. So they are on one node, where a product of Tpetra's costs more to call; `auto`
 takes the merged variant there.
-
-Two spheres are boundary elements on a hierarchical matrix, preconditioned by its diagonal. {replicated}
-"""
+{replicated}"""
 BYTES = """
 ## Memory traffic of an iteration
 
@@ -74,8 +73,9 @@ def replicated(spheres):
                      for variant in ("replicated", "replicated-pipelined"))
     best = span([min(of_merged(report, variant) for variant in ("pipelined", "replicated", "replicated-pipelined"))
                  for report in spheres])
-    return (f"With whole vectors on every rank, an iteration takes {plain} of the time of the merged one, and {hiding} "
-            f"where gathers\nhide behind dots; the best of the three variants that are not merged takes {best}.")
+    return (f"\nTwo spheres are boundary elements on a hierarchical matrix, preconditioned by its diagonal. With whole vectors "
+            f"on every\nrank, an iteration takes {plain} of the time of the merged one, and {hiding} where gathers hide "
+            f"behind dots; the best\nof the three variants that are not merged takes {best}.\n")
 
 
 def reading(reports):
@@ -108,15 +108,20 @@ def simulated(report):
 def page(folder, files, counted, at_scale):
     reports = [common.read_results(file) for file in files]
     first = reports[0]
-    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=first["commit"], processor=first["processor"],
+    commits = ", ".join(dict.fromkeys(report["commit"] for report in reports))
+    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=commits, processor=first["processor"],
                          cores=first["cores"], tolerance=first["tolerance"]), reading(reports)]
     head = ["problem", "partition", "solver", "iterations", "true residual", "iteration, us", "of Belos'",
             "digit, of Belos'"]
     for network, ranks in dict.fromkeys((report["network"], report["ranks"]) for report in reports):
-        rows = [row for report in reports if (report["network"], report["ranks"]) == (network, ranks)
-                for row in rows_of(report)]
-        table = common.markdown_table(head, rows, [*["---"] * 3, *["--:"] * (len(head) - 3)])
-        parts.append(f"\n## {network[0].upper()}{network[1:]}, {ranks} ranks\n\n{table}")
+        for commit in dict.fromkeys(report["commit"] for report in reports):
+            rows = [row for report in reports
+                    if (report["network"], report["ranks"], report["commit"]) == (network, ranks, commit)
+                    for row in rows_of(report)]
+            if rows:
+                table = common.markdown_table(head, rows, [*["---"] * 3, *["--:"] * (len(head) - 3)])
+                at = f" (commit {commit})" if "," in commits else ""
+                parts.append(f"\n## {network[0].upper()}{network[1:]}, {ranks} ranks{at}\n\n{table}")
     parts.append(traffic(common.read_results(counted)))
     if at_scale is not None:
         parts.append(simulated(common.read_results(at_scale)))
@@ -127,10 +132,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
-    stamps = {file.name.split("-bicgstab-")[0] for file in common.RESULTS.glob("*-cores/*-bicgstab-*.json")}
-    if not stamps:
+    found = sorted(common.RESULTS.glob("*-cores/*-bicgstab-*.json"))
+    if not found:
         parser.error(f"no result of run_pipelined_solvers.py in {common.RESULTS}")
-    files = sorted(common.RESULTS.glob(f"*-cores/{max(stamps)}-bicgstab-*.json"))
+    cases = dict.fromkeys(file.name.split("-bicgstab-")[1] for file in found)
+    files = [common.newest(file for file in found if file.name.endswith("-bicgstab-" + case)) for case in cases]
     counted = common.newest(common.RESULTS.glob("simulated/*-bicgstab-bytes.json"))
     at_scale = common.newest(common.RESULTS.glob("simulated/*-bicgstab-simulated.json"))
     common.write_page("BICGSTAB.md", page(files[0].parent, files, counted, at_scale), options.check, "make_bicgstab_table.py")
