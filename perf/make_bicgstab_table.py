@@ -73,8 +73,8 @@ def replicated(spheres):
                      for variant in ("replicated", "replicated-pipelined"))
     best = span([min(of_merged(report, variant) for variant in ("pipelined", "replicated", "replicated-pipelined"))
                  for report in spheres])
-    return (f"\nTwo spheres are boundary elements on a hierarchical matrix, preconditioned by its diagonal. With whole vectors "
-            f"on every\nrank, an iteration takes {plain} of the time of the merged one, and {hiding} where gathers hide "
+    return (f"\nTwo spheres are boundary elements on a hierarchical matrix, without a preconditioner. With whole vectors on "
+            f"every\nrank, an iteration takes {plain} of the time of the merged one, and {hiding} where gathers hide "
             f"behind dots; the best\nof the three variants that are not merged takes {best}.\n")
 
 

@@ -27,7 +27,6 @@
 #include "Komvos_BoundaryKernels.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_HMatrixOperator.hpp"
-#include "Komvos_HMatrixPreconditioner.hpp"
 #include "Komvos_MeshGenerators.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_Statistics.hpp"
@@ -91,13 +90,12 @@ class Jacobi : public Operator {
   Tpetra::Vector<> inverse_;
 };
 
-/// Two spheres at 1 V and -1 V: charges on triangles.
+/// Two spheres at 1 V and -1 V: charges on triangles. Without a preconditioner, as HACApK solves it.
 struct BoundaryProblem {
   TriangleMesh mesh;
   ClusterTree tree;
   LaplaceSingleLayer kernel;
   RCP<const HMatrixOperator<>> A;
-  RCP<const Operator> preconditioner;
   RCP<MultiVector> rhs;
 
   BoundaryProblem(int triangles, const RCP<const Teuchos::Comm<int>>& comm)
@@ -106,9 +104,6 @@ struct BoundaryProblem {
         kernel(mesh),
         A(rcp(new HMatrixOperator<>(comm, tree, kernel))),
         rhs(rcp(new MultiVector(A->getRangeMap(), 1))) {
-    HMatrixPreconditionerOptions diagonal;
-    diagonal.kind = HMatrixPreconditionerKind::Diagonal;
-    preconditioner = rcp(new HMatrixPreconditioner<>(A->getDomainMap(), tree, kernel, diagonal));
     const auto centroids = centroidsOf(mesh);
     for (std::size_t k = 0; k < rhs->getLocalLength(); ++k) {
       const auto triangle = static_cast<std::size_t>(rhs->getMap()->getGlobalElement(static_cast<int>(k)));
@@ -144,7 +139,7 @@ class PipelinedSolvers {
   }
 
   PipelinedSolvers(const Options& options, const BoundaryProblem& problem, MPI_Comm comm)
-      : PipelinedSolvers(options, problem.A, problem.rhs, problem.preconditioner, comm) {
+      : PipelinedSolvers(options, problem.A, problem.rhs, Teuchos::null, comm) {
     addBelos("Belos", plain_);
     for (const std::string variant : {"merged", "pipelined", "replicated", "replicated-pipelined"}) {
       addOurs(variant, "", true, plain_);
@@ -194,14 +189,15 @@ class PipelinedSolvers {
   }
 
   void addBelos(const std::string& name, const RCP<const Operator>& A) {
-    add(name, [=] { return byBelos("BICGSTAB", {}, A); });
+    add(name, [this, A, solver = newSolver("BICGSTAB", {})] { return by(*solver, A); });
   }
   void addOurs(const std::string& variant, const std::string& remark, bool nodeAwareReductions,
                const RCP<const Operator>& A) {
     Teuchos::ParameterList parameters;
     parameters.set("Variant", variant);
     parameters.set("Node-Aware Reductions", nodeAwareReductions);
-    add("Komvos " + variant + remark, [=] { return byBelos("PIPELINED BICGSTAB", parameters, A); });
+    add("Komvos " + variant + remark,
+        [this, A, solver = newSolver("PIPELINED BICGSTAB", parameters)] { return by(*solver, A); });
   }
   void add(std::string name, std::function<Solve()> run) {
     variants_.push_back({std::move(name), std::move(run), {}, {}, {}, {}, 0});
@@ -217,22 +213,29 @@ class PipelinedSolvers {
     variant.worstResidual = std::max(variant.worstResidual, one.residual);
   }
 
-  Solve byBelos(const std::string& name, const Teuchos::ParameterList& own, const RCP<const Operator>& A) {
+  /// Used for all solves of a variant.
+  RCP<Belos::SolverManager<double, MultiVector, Operator>> newSolver(const std::string& name,
+                                                                     const Teuchos::ParameterList& own) const {
     const auto parameters = rcp(new Teuchos::ParameterList(own));
     parameters->set("Convergence Tolerance", options_.tolerance);
     parameters->set("Maximum Iterations", 2000);
     Belos::SolverFactory<double, MultiVector, Operator> factory;
-    const auto solver = factory.create(name, parameters);
+    return factory.create(name, parameters);
+  }
+
+  Solve by(Belos::SolverManager<double, MultiVector, Operator>& solver, const RCP<const Operator>& A) const {
     const auto x = rcp(new MultiVector(plain_->getDomainMap(), 1));
     using LinearProblem = Belos::LinearProblem<double, MultiVector, Operator>;
     const auto system = rcp(new LinearProblem(A, x, rhs_));
-    system->setRightPrec(preconditioner_);
+    if (!preconditioner_.is_null()) {
+      system->setRightPrec(preconditioner_);
+    }
     system->setProblem();
-    solver->setProblem(system);
+    solver.setProblem(system);
     mpiCheck(MPI_Barrier(comm_), "MPI_Barrier");
     const double start = MPI_Wtime();
-    solver->solve();
-    Solve one{MPI_Wtime() - start, solver->getNumIters(), 0};
+    solver.solve();
+    Solve one{MPI_Wtime() - start, solver.getNumIters(), 0};
     MultiVector r(*rhs_, Teuchos::Copy);
     plain_->apply(*x, r, Teuchos::NO_TRANS, -1, 1);
     one.residual = r.getVector(0)->norm2() / rhs_->getVector(0)->norm2();
