@@ -73,7 +73,7 @@ class PanelMaker {
   PanelLayout layout_{sizeof(Value)};
   std::vector<std::vector<Piece>> pieces_;  ///< of each matrix
   bytes_type bytes_;
-  typename bytes_type::HostMirror host_;
+  decltype(Kokkos::create_mirror_view(std::declval<bytes_type>())) host_;
 };
 
 }  // namespace Komvos::Impl

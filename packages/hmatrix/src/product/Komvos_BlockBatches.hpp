@@ -8,6 +8,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "Komvos_BlockTree.hpp"
@@ -153,7 +154,7 @@ class BlockBatches {
   Kokkos::View<int*, memory_space> rowPlace_, columnPlace_;
   std::array<std::vector<GemvTask>, 2> tasks_;  ///< both in the order of blocks
   values_view values_;
-  typename values_view::HostMirror hostValues_;
+  decltype(Kokkos::create_mirror_view(std::declval<values_view>())) hostValues_;
   values_view vectors_;  ///< x, then t, then y, by place
 };
 
