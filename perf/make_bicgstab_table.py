@@ -80,10 +80,9 @@ def replicated(spheres):
 
 def reading(reports):
     between = [report for report in reports if "cluster" in report["network"] and report["partition"] == "graph"]
-    petsc = [best(report, "PETSc") for report in between
-             if any(one["variant"].startswith("PETSc") for one in report["results"])]
+    both = [report for report in between if any(one["variant"].startswith("PETSc") for one in report["results"])]
     spheres = [report for report in reports if report["problem"].startswith("two spheres")]
-    return READING.format(replicated=replicated(spheres), ours=span([best(report, "Komvos") for report in between]), petsc=span(petsc))
+    return READING.format(replicated=replicated(spheres), ours=span([best(report, "Komvos") for report in both]), petsc=span([best(report, "PETSc") for report in both]))
 
 
 def traffic(report):
