@@ -82,7 +82,8 @@ def reading(reports):
     between = [report for report in reports if "cluster" in report["network"] and report["partition"] == "graph"]
     both = [report for report in between if any(one["variant"].startswith("PETSc") for one in report["results"])]
     spheres = [report for report in reports if report["problem"].startswith("two spheres")]
-    return READING.format(replicated=replicated(spheres), ours=span([best(report, "Komvos") for report in both]), petsc=span([best(report, "PETSc") for report in both]))
+    ours, petsc = (span([best(report, start) for report in both]) for start in ("Komvos", "PETSc"))
+    return READING.format(ours=ours, petsc=petsc, replicated=replicated(spheres))
 
 
 def traffic(report):
