@@ -39,10 +39,10 @@ hmat-oss sets it by itself. It stores all blocks here, too. Goals:
 bytes of whole storage at most {compression:.2f} of hmat-oss', set-up not slower, products at least {times:.0f} times faster.
 {verdict}
 """
-VARIANTS = """The ways to multiply that "Multi-GPU BiCGStab with hierarchical matrices" (paper 004) compares, all with the
-same blocks, beside ours: "panels", two passes over memory. Batches take one gemv for each block, or factor of it. "Fixed"
-and "variable" are the numbers of gemv in a launch; "groups" are those of its figure 7(b). "-team-gemv" and
-"-team-vector-gemv" are KokkosBatched's loops inside. {verdict}
+VARIANTS = """The ways to multiply that "Analyzing Performance of BiCGStab with Hierarchical Matrix on GPU Clusters" (Yamazaki et
+al., IPDPS 2018) compares, all with the same blocks, beside ours: "panels", two passes over memory. Batches take one gemv
+for each block, or factor of it. "Fixed" and "variable" are the numbers of gemv in a launch; "groups" are those of its
+figure 7(b). "-team-gemv" and "-team-vector-gemv" are KokkosBatched's loops inside. {verdict}
 """
 HACAPK = """`komvos bem` with HACApK's leaf size 15, eta 2 and ACA beside published runs of HACApK, which were on other machines:
 times cannot be compared as if they were on one. HACApK makes clusters and chooses blocks by rules of its own, and its mesh
@@ -51,10 +51,11 @@ and 18.26 %, which fits MiB, shown here as MB, and names a tolerance of 1e-6; ou
 default, and of 1e-6. "Charge" is the relative error against the exact one, that of the mesh included.
 """
 PAPER = """Two spheres at 1 V and -1 V, an array of 27 spheres at 1 V and a human body, alone at 1 V or in a uniform field, which
-takes two right-hand sides; accuracy 1e-3, ACA+, residuals of 1e-7. They resemble the cases of "Multi-GPU
-BiCGStab with hierarchical matrices" (paper 004), whose meshes are not public; its figure 3 names 16.0 for 101,250
-unknowns of spheres, 16.7 for 288,000 and 17.3 for 78,656 of humans, as values over n log2 n. It must count in another
-way: HACApK's own log of the sphere above would give {hacapk:.0f}. With reduced storage, 8 bytes count as a value here.
+takes two right-hand sides; accuracy 1e-3, ACA+, residuals of 1e-7. They resemble the cases of "Analyzing
+Performance of BiCGStab with Hierarchical Matrix on GPU Clusters" (Yamazaki et al., IPDPS 2018), whose meshes are not
+public; its figure 3 names 16.0 for 101,250 unknowns of spheres, 16.7 for 288,000 and 17.3 for 78,656 of humans, as values
+over n log2 n. It must count in another way: HACApK's own log of the sphere above would give {hacapk:.0f}. With reduced
+storage, 8 bytes count as a value here.
 """
 RANKS = """Gathered are values of x that come from other ranks, of all ranks together; a full all-gather moves (ranks - 1) n. With
 few ranks nearly all is needed everywhere. There are {cores} cores: 4 ranks share them, and of 16 only what they

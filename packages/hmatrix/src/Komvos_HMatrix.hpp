@@ -68,8 +68,8 @@ struct HMatrixReport {
 ///
 /// A product is two passes over memory: t = V^T x for all blocks u v^T, then y = [U | dense] [t; x] for each group of
 /// neighbouring rows. Nobody else adds to these rows, so there are no atomics, and a product gives the same bits each
-/// time, with any number of threads. (Yamazaki et al., "Distributed-memory lattice H-matrix factorization", multiply on
-/// GPUs by batches of small products instead.)
+/// time, with any number of threads. (Yamazaki et al., "Analyzing Performance of BiCGStab with Hierarchical Matrix on
+/// GPU Clusters", IPDPS 2018, multiply by batches of small products instead.)
 ///
 /// \tparam Scalar float, double or std::complex<double>
 /// \tparam ExecutionSpace where products run; the matrix is made on the host, by all threads of its default space

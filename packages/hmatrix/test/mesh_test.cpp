@@ -655,11 +655,11 @@ TEST_F(AssimpFile, isRefusedIfItBreaksOff) {
   EXPECT_EQ(faultOf("a.stl", text.substr(0, text.size() / 2)), ": breaks off: \"endsolid\" is missing");
   EXPECT_EQ(faultOf("a.stl", text.substr(0, text.find("endsolid"))), ": breaks off: \"endsolid\" is missing");
   EXPECT_NE(faultOf("a.off", off.substr(0, off.size() - 9)).find("number of faces"), std::string::npos);
-  for (const std::size_t length : {29, 30}) {  // within a vertex; Assimp 5 and 6 find other faults there
-    const std::string fault = faultOf("a.off", off.substr(0, length));
-    const auto tells = [&](const char* part) { return fault.find(part) != std::string::npos; };
-    EXPECT_TRUE(tells("number of verts") || tells("number of faces") || tells("breaks off")) << length << fault;
-  }
+  const std::string withinAVertex = faultOf("a.off", off.substr(0, 29));
+  EXPECT_TRUE(withinAVertex.find("number of verts") != std::string::npos ||  // Assimp 5
+              withinAVertex.find("breaks off") != std::string::npos)         // Assimp 6
+      << withinAVertex;
+  EXPECT_NE(faultOf("a.off", off.substr(0, 30)).find("breaks off"), std::string::npos);
   EXPECT_EQ(faultOf("a.obj", verticesAsText(mesh, "v ")), ": has no triangle");
 }
 

@@ -35,9 +35,11 @@ class ReplicatedVectors;
 /// - "merged": two blocking reductions; 7 vectors of work, 5 without a preconditioner.
 /// - "replicated": every rank has all elements of all vectors and computes all dots, so there is no reduction; the
 ///   results of products are gathered by all ranks. For operators whose products need all of x anyway, as hierarchical
-///   matrices do, best for a WholeVectorOperator, and where n is not large: vectors cost n values a rank. "Redundant"
-///   vector operations in Yamazaki et al., paper 004 of this project, section III.
-/// - "replicated-pipelined": the same for the pipelined method; results are gathered behind dots (section VII there:
+///   matrices do, best for a WholeVectorOperator, and where n is not large: vectors cost n values a rank. Vector
+///   operations are redundant, as in section III of Yamazaki et al., "Analyzing Performance of BiCGStab with
+///   Hierarchical Matrix on GPU Clusters", IPDPS 2018. An operator or preconditioner that throws on one rank makes all
+///   throw.
+/// - "replicated-pipelined": the same for the pipelined method; results are gathered behind dots (its section VII:
 ///   pipe2, and pipe1 where messages are staged through the host, which is part of a gather here).
 /// - "auto", the default: merged where all ranks share a node, as MPI says, there is one rank, or ranks have more than
 ///   8,000 rows on average; else pipelined.
@@ -109,7 +111,6 @@ class PipelinedBiCGStab
 
  private:
   using residual_test_type = Belos::StatusTestGenResNorm<Scalar, multivector_type, operator_type>;
-
   using replicated_type = Impl::ReplicatedVectors<LocalOrdinal, GlobalOrdinal, Node>;
 
   void makeTests();

@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "support/mpi_counter.hpp"
 #include "support/solve_support.hpp"
@@ -352,6 +354,47 @@ TEST(Replicated, KeepsItsGatherForTheNextSolveAndMakesAnotherForAnotherMap) {
       Vector x(A->getDomainMap(), 2);
       EXPECT_TRUE(solveWith(solver, A, Teuchos::null, *b, x).converged) << n << " " << again;
       EXPECT_EQ("replicated", solver.variant());
+    }
+  }
+}
+
+/// Twice the identity; the last rank throws in a call of its own.
+class ThrowsOnOneRank : public Operator {
+ public:
+  ThrowsOnOneRank(RCP<const Map> map, int call) : map_(std::move(map)), call_(call) {}
+  RCP<const Map> getDomainMap() const override { return map_; }
+  RCP<const Map> getRangeMap() const override { return map_; }
+  void apply(const Vector& x, Vector& y, Teuchos::ETransp, double alpha, double beta) const override {
+    const bool isLast = map_->getComm()->getRank() == map_->getComm()->getSize() - 1;
+    if (++calls_ == call_ && isLast) {
+      throw std::runtime_error("on purpose");
+    }
+    y.update(2 * alpha, x, beta);
+  }
+
+ private:
+  RCP<const Map> map_;
+  int call_;
+  mutable int calls_ = 0;
+};
+
+TEST(Replicated, ThrowsOnAllRanksIfAnOperatorOrPreconditionerDoesOnOne) {
+  const auto map = unevenMap(100);
+  const auto plain = rcp(new ThrowsOnOneRank(map, -1));
+  const auto b = rightHandSide(*plain);
+  for (const char* variant : {"replicated", "replicated-pipelined"}) {
+    for (const bool inOperator : {true, false}) {
+      const int call = inOperator ? 2 : 1;  // the first is that of Belos' own residual
+      const auto breaks = rcp(new ThrowsOnOneRank(map, call));
+      const RCP<const Operator> A = inOperator ? breaks : plain, M = inOperator ? plain : breaks;
+      Vector x(map, 1);
+      const auto problem = rcp(new Problem(A, Teuchos::rcpFromRef(x), b));
+      problem->setRightPrec(M);
+      problem->setProblem();
+      Solver solver;
+      solver.setParameters(parameters(1e-9, 10, variant));
+      solver.setProblem(problem);
+      EXPECT_ANY_THROW(solver.solve()) << variant << " " << inOperator;
     }
   }
 }

@@ -1,6 +1,6 @@
 /// \file Komvos_BlockBatches.hpp
 /// To compare the product of Panels with: blocks stored one by one, multiplied in batches of gemv, as Yamazaki et al.
-/// do on GPUs ("Distributed-memory lattice H-matrix factorization", paper 004).
+/// do ("Analyzing Performance of BiCGStab with Hierarchical Matrix on GPU Clusters", IPDPS 2018).
 #pragma once
 
 #include <Kokkos_Core.hpp>

@@ -42,7 +42,7 @@ struct BiCGStabCounts {
 /// applied to. Residuals are those of the problem itself, not preconditioned.
 ///
 /// Vectors of work are dealt out to ranks as the operator's domain is, and dots are summed over ranks; or they are
-/// replicated (Yamazaki et al., paper 004 of this project, section III): every rank has all elements and computes all
+/// replicated (section III of Yamazaki et al., see PipelinedBiCGStab): every rank has all elements and computes all
 /// dots, there are no reductions, but results of products and preconditioners are gathered by all.
 ///
 /// Contracts. All vectors of the problem have the map of the operator's domain, which is the one of its range. The loop
@@ -159,6 +159,9 @@ class BiCGStabIteration
   bool restartsAskedFor() const;
   void giveUp(BiCGStabStop stop, const std::string& text);
   void preconditionDistributed(const multivector_type& in, multivector_type& out) const;
+  /// Lets `compute` set own_, and gathers it. If it throws, no rank waits for this one.
+  void computeAndGather(const std::function<void()>& compute, multivector_type& out,
+                        const std::function<void()>& whileGathered) const;
   Teuchos::RCP<multivector_type> newDistributedVectors() const;
 
   Teuchos::RCP<problem_type> problem_;
@@ -167,8 +170,8 @@ class BiCGStabIteration
   Teuchos::RCP<residual_test_type> residualTest_;
   std::shared_ptr<const replicated_type> replicated_;
   const WholeVectorOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>* wholeOperator_ = nullptr;  // if A is one
-  Teuchos::RCP<multivector_type> x_, wholeB_,
-      own_;  // the last two if replicated; own_: results before they are gathered
+  Teuchos::RCP<multivector_type> x_;
+  Teuchos::RCP<multivector_type> wholeB_, own_;  // if replicated; own_: results before they are gathered
   Kokkos::View<impl_scalar_type*, typename Node::device_type> partialDots_;
   int numColumns_ = 0, localRows_ = 0, numIters_ = 0;
   bool initialized_ = false;

@@ -282,10 +282,24 @@ void BiCGStabIteration<S, L, G, N>::applyOperator(const multivector_type& in, mu
     problem_->applyOp(in, out);
     return;
   }
-  if (wholeOperator_ != nullptr) {
-    wholeOperator_->applyToWhole(in, *own_);
-  } else {
-    problem_->applyOp(*distributed(in), *own_);
+  const auto compute = [&] {
+    if (wholeOperator_ != nullptr) {
+      wholeOperator_->applyToWhole(in, *own_);
+    } else {
+      problem_->applyOp(*distributed(in), *own_);
+    }
+  };
+  computeAndGather(compute, out, whileGathered);
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::computeAndGather(const std::function<void()>& compute, multivector_type& out,
+                                                     const std::function<void()>& whileGathered) const {
+  try {
+    compute();
+  } catch (...) {
+    replicated_->template abandon<S>();
+    throw;
   }
   replicated_->gather(*own_, out, whileGathered);
 }
@@ -296,8 +310,7 @@ void BiCGStabIteration<S, L, G, N>::precondition(const multivector_type& in, mul
     preconditionDistributed(in, out);
     return;
   }
-  preconditionDistributed(*distributed(in), *own_);
-  replicated_->gather(*own_, out, {});
+  computeAndGather([&] { preconditionDistributed(*distributed(in), *own_); }, out, {});
 }
 
 template <class S, class L, class G, class N>

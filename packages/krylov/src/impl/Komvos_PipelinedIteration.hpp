@@ -14,8 +14,8 @@ namespace Komvos::Impl {
 
 /// The method of Cools and Vanroose, "The communication-hiding pipelined BiCGStab method for the parallel solution of
 /// large unsymmetric linear systems", Parallel Computing 65 (2017), with preconditioning; also Figure 2(b) of Yamazaki
-/// et al., "Distributed-memory lattice H-matrix factorization" [paper 004 of this project], whose line 21 must read t
-/// := A f. One step, for each column (hat: preconditioned):
+/// et al., "Analyzing Performance of BiCGStab with Hierarchical Matrix on GPU Clusters", IPDPS 2018, whose line 21 must
+/// read t := A f. One step, for each column (hat: preconditioned):
 ///
 ///     p^ = r^ + beta (p^ - omega s^)      s = w + beta (s - omega z)
 ///     s^ = w^ + beta (s^ - omega z^)      z = t + beta (z - omega v)

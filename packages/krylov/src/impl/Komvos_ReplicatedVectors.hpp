@@ -4,12 +4,12 @@
 
 #include <Teuchos_OrdinalTraits.hpp>
 #include <Teuchos_RCP.hpp>
-#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <Tpetra_Import.hpp>
 #include <Tpetra_Map.hpp>
 #include <Tpetra_MultiVector.hpp>
 #include <functional>
 #include <limits>
+#include <string>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_NodeAwareImport.hpp"
@@ -47,7 +47,7 @@ class ReplicatedVectors {
 
   /// An all-gather along node-aware routes.
   /// \param own over the map \param whole set on all ranks \param meanwhile runs while messages travel
-  /// \note Collective.
+  /// \note Collective. \throws PlanMismatch on all ranks that would have got elements of one that abandoned it
   template <class Scalar>
   void gather(const multivector_type<Scalar>& own, multivector_type<Scalar>& whole,
               const std::function<void()>& meanwhile) const {
@@ -57,6 +57,12 @@ class ReplicatedVectors {
     } else {
       halo_.doImport(*from, whole, Tpetra::INSERT);
     }
+  }
+
+  /// In the place of a gather, by a rank that has nothing to give because its own code threw.
+  template <class Scalar>
+  void abandon() const {
+    halo_.template abandonForward<Scalar>();
   }
 
  private:
