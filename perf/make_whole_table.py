@@ -22,7 +22,7 @@ SIMULATION = """
 `perf_tuner_simulation` runs the tuner itself with times that are drawn: a use takes what was measured for its variant on
 the virtual cluster, longer by the noise of the slowest rank (exponential, {noise:.0%} a rank) and by interruptions
 ({spike_rate:g} a rank and use, {spike_microseconds:g} us each); forecasts are off by a factor of up to {forecast_factor:g}
-either way, drawn for each variant. {runs} runs of each case. "Wrong" is the share of runs that end with a variant more
+either way, drawn for each variant, and all of a halo by one of up to {calibration_factor:g}. {runs} runs of each case. "Wrong" is the share of runs that end with a variant more
 than 5 % slower than the best one, as all runs do that end before another route pays its plan. Time is that of the whole
 run, planning included, over that of the standard route and of the best one: median, and 95 % of all runs are below.
 """

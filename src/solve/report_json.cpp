@@ -54,6 +54,7 @@ nlohmann::ordered_json haloToJson(const HaloEntry& halo) {
           {"tuning_cache_note", r.tuningCacheNote.empty() ? nullptr : nlohmann::ordered_json(r.tuningCacheNote)},
           {"decision_reused", r.decisionReused},
           {"began_as_similar", r.beganAsSimilar},
+          {"began_as_forecast", r.beganAsForecast},
           {"uses", r.uses},
           {"settled_at_use", r.settledAt > 0 ? nlohmann::ordered_json(r.settledAt) : nullptr},
           {"tuning_seconds", r.tuningSeconds},

@@ -45,7 +45,8 @@ struct ExchangeOptions {
   std::shared_ptr<const NodeTopology> topology;  ///< KOMVOS_RANKS_PER_NODE; default: what MPI says
   std::shared_ptr<const NodeTopology> sockets;   ///< default: where processes are bound, if the nodes are detected too
   /// Says which routes promise most; with Tuning::exhaustive it rejects those that cannot win before they are measured.
-  /// KOMVOS_MACHINE; default: none.
+  /// KOMVOS_MACHINE, which may be "none"; default: a quick calibration where tuned online, once for a communicator,
+  /// with a few messages of each rank.
   std::shared_ptr<const MachineModel> machine;
   std::shared_ptr<const TuningCache> tuningCache;  ///< KOMVOS_TUNING_CACHE; default: none
   std::optional<bool> requireTuningCache;          ///< KOMVOS_REQUIRE_TUNING_CACHE; default: false

@@ -10,6 +10,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_HaloSurvey.hpp"
 #include "Komvos_HaloTuner.hpp"
+#include "Komvos_MessageCosts.hpp"
 #include "Komvos_Precedent.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_Reduction.hpp"
@@ -17,6 +18,7 @@
 #include "Komvos_RouteCandidates.hpp"
 #include "Komvos_RouteForecast.hpp"
 #include "Komvos_TuningCache.hpp"
+#include "Komvos_VariantForecast.hpp"
 
 namespace Komvos {
 
@@ -40,9 +42,26 @@ HaloReport reportOf(std::vector<Impl::Candidate>& candidates, std::size_t chosen
   return report;
 }
 
-/// Where nothing is measured before the first use: what is best for a similar halo; else the standard route, and shared
-/// memory on the nodes where it can be had, which is seldom slower.
-void takeFirstGuess(Impl::ResolvedOptions& options, const std::optional<TuningDecision>& similar) {
+/// What messages cost here. \param halo gets the time it took, if it had to be measured
+/// \note Collective on `comm` if there is no machine model.
+Impl::MessageCosts messageCosts(MPI_Comm comm, const Impl::ResolvedOptions& options, Impl::SurveyedHalo& halo) {
+  if (options.machine) {
+    return Impl::costsOf(*options.machine);
+  }
+  if (!options.calibrates || options.route != RouteChoice::automatic || halo.counts.ranksOffNode == 0) {
+    return {};
+  }
+  double seconds = 0;
+  const Impl::MessageCosts costs =
+      Impl::quickCalibration(*Impl::PrivateComm::of(comm), *options.topology.nodes, seconds);
+  halo.seconds += seconds;
+  return costs;
+}
+
+/// Where nothing is measured before the first use: what is best for a similar halo; else a route that promises much;
+/// else the standard route. And shared memory on the nodes where it can be had, which is seldom slower.
+void takeFirstGuess(Impl::ResolvedOptions& options, const std::optional<TuningDecision>& similar,
+                    const Impl::VariantForecast& forecast) {
   if (similar && options.route == RouteChoice::automatic) {
     options.route = similar->route;
     options.pairing = similar->pairing;
@@ -50,11 +69,14 @@ void takeFirstGuess(Impl::ResolvedOptions& options, const std::optional<TuningDe
   if (similar && options.intraNode == IntraNode::automatic) {
     options.intraNode = similar->intraNode;
   }
-  if (options.route == RouteChoice::automatic) {
-    options.route = RouteChoice::standard;
-  }
   if (options.intraNode == IntraNode::automatic) {
     options.intraNode = Impl::canShareMemory(options) ? IntraNode::sharedMemory : IntraNode::messages;
+  }
+  if (options.route == RouteChoice::automatic) {
+    const std::vector<RouteChoice> routes =
+        Impl::combiningRoutes(*options.topology.nodes, options.topology.sockets.get());
+    options.route =
+        forecast.promising(routes, options.intraNode, options.columns).value_or(RouteChoice(RouteChoice::standard));
   }
 }
 
@@ -78,10 +100,12 @@ PlannedHalo planSurveyed(MPI_Comm comm, Pattern pattern, Impl::SurveyedHalo halo
   Impl::Precedent precedent(comm, halo, resolved);
   const bool tunesLater = asked.leavesOpen() && !precedent.fromTuningCache() && asked.tuning == Tuning::online;
   const bool measures = resolved.leavesOpen() && asked.tuning == Tuning::exhaustive;
+  const bool guesses = resolved.leavesOpen() && !measures;
+  const Impl::MessageCosts costs = tunesLater ? messageCosts(comm, resolved, halo) : Impl::MessageCosts();
   std::optional<TuningDecision> similar;
-  if (resolved.leavesOpen() && !measures) {
+  if (guesses) {
     similar = precedent.ofSimilar();
-    takeFirstGuess(resolved, similar);
+    takeFirstGuess(resolved, similar, {halo, *resolved.topology.nodes, costs});
   }
 
   const double start = MPI_Wtime();
@@ -91,6 +115,7 @@ PlannedHalo planSurveyed(MPI_Comm comm, Pattern pattern, Impl::SurveyedHalo halo
   asked.pairing = resolved.pairing;
   std::vector<Impl::Candidate> planned = onePerRoute(candidates);
   const std::size_t chosen = Impl::chooseCandidate(candidates, resolved, timer);
+  double planning = 0;
   if (measures) {
     halo.seconds += MPI_Wtime() - start;
     Impl::Reduction most;
@@ -98,8 +123,9 @@ PlannedHalo planSurveyed(MPI_Comm comm, Pattern pattern, Impl::SurveyedHalo halo
     most.run(*Impl::PrivateComm::of(comm));
   } else {
     for (std::size_t i = 1; i < planned.size(); ++i) {
-      halo.seconds += planned[i].report.buildSeconds;
+      planning += planned[i].report.buildSeconds;
     }
+    halo.seconds += planning;
   }
 
   PlannedHalo made;
@@ -116,6 +142,7 @@ PlannedHalo planSurveyed(MPI_Comm comm, Pattern pattern, Impl::SurveyedHalo halo
   made.report.reverseRoute = toString(reverse);
   made.report.decisionReused = precedent.reused();
   made.report.beganAsSimilar = similar.has_value();
+  made.report.beganAsForecast = guesses && !similar && resolved.route != RouteChoice::standard && reverseIsOpen;
   made.report.fromTuningCache = precedent.fromTuningCache();
   made.report.tuningCacheNote = precedent.tuningCacheNote();
   made.report.setupSeconds = halo.seconds;
@@ -124,7 +151,7 @@ PlannedHalo planSurveyed(MPI_Comm comm, Pattern pattern, Impl::SurveyedHalo halo
                                                    reverse, std::move(precedent));
   }
   if (tunesLater) {
-    made.tuner->tuneOnline(halo);
+    made.tuner->tuneOnline(halo, costs, planning);
   }
   return made;
 }

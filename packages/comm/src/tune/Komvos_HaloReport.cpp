@@ -59,6 +59,9 @@ std::string describe(const HaloReport& report) {
   if (report.beganAsSimilar) {
     text += "  began as a similar halo was decided before\n";
   }
+  if (report.beganAsForecast) {
+    text += "  began along a route that promised much\n";
+  }
   if (!report.tuningCacheNote.empty()) {
     text += "  " + report.tuningCacheNote + "\n";
   }

@@ -13,11 +13,11 @@
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_RouteCandidates.hpp"
-#include "Komvos_RouteForecast.hpp"
 #include "Komvos_SetupTransport.hpp"
+#include "Komvos_VariantForecast.hpp"
 
 // How this works. OnlineChoice says whose turn it is; here its numbers get a meaning. Variants are listed when tuning
-// begins, with a forecast each (RouteForecast), and planned when they challenge for the first time. forward() takes
+// begins, with a forecast each (VariantForecast), and planned when they challenge for the first time. forward() takes
 // what a reduction has found (PendingMaximum), asks OnlineChoice for the next variant, and plans it if need be;
 // record() hands the time on and starts the next reduction.
 //
@@ -129,28 +129,21 @@ void HaloTuner::State::addContenders(const HaloCounts& counts) {
   }
 }
 
-void HaloTuner::tuneOnline(const SurveyedHalo& halo) {
+void HaloTuner::tuneOnline(const SurveyedHalo& halo, const MessageCosts& costs, double planning) {
   State& state = *state_;
   state.addContenders(halo.counts);
-  const RouteForecast forecast(halo.counts, *state.options.topology.nodes, state.options.machine.get());
-  // The standard route takes one round of agreement, the others several rounds of messages (perf/SET_UP.md).
-  constexpr double dearer = 3.5;
-  const double planSeconds = dearer * (halo.standard.report.buildSeconds + halo.roundSeconds);
+  const VariantForecast forecast(halo, *state.options.topology.nodes, costs);
   const std::vector<TuningDecision>& lost = state.precedent.lost();
   std::vector<Forecast> forecasts;
   std::vector<bool> tried;
   for (const State::Variant& one : state.variants) {
-    Forecast expected;
-    for (int c = 0; c < numWidthClasses; ++c) {
-      expected.seconds[c] = forecast.of(one.route, one.intraNode, columnsOfClass(c));
-    }
-    expected.planSeconds = one.plan ? 0 : planSeconds;
-    forecasts.push_back(expected);
+    forecasts.push_back(forecast.of(one.route, one.intraNode, one.plan != nullptr));
     tried.push_back(std::any_of(lost.begin(), lost.end(), [&](const TuningDecision& other) {
       return other.route == one.route && other.intraNode == one.intraNode;
     }));
   }
   state.choice.emplace(std::move(forecasts), state.start, halo.seconds, std::move(tried));
+  state.choice->addPlanning(planning);
 }
 
 HaloVariant HaloTuner::forward() {

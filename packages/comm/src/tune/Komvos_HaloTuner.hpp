@@ -24,6 +24,7 @@ struct Candidate;
 class Precedent;
 struct ResolvedOptions;
 struct SurveyedHalo;
+struct MessageCosts;
 
 /// What an exchange needs of a variant.
 struct HaloVariant {
@@ -48,7 +49,8 @@ class HaloTuner {
   HaloTuner& operator=(const HaloTuner&) = delete;
 
   /// From now on forward exchanges are trials.
-  void tuneOnline(const SurveyedHalo& halo);
+  /// \param planning seconds that went into the route it starts with
+  void tuneOnline(const SurveyedHalo& halo, const MessageCosts& costs, double planning);
 
   /// For the next forward exchange, or the one that is not over yet.
   /// \note Collective: some exchanges begin with a plan, or with the result of a reduction that was started a few

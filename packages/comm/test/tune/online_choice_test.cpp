@@ -13,6 +13,7 @@ namespace {
 using Komvos::Impl::Forecast;
 using Komvos::Impl::HaloUse;
 using Komvos::Impl::OnlineChoice;
+using Komvos::Impl::promisesMuch;
 using Komvos::Impl::Trial;
 using Outcome = Komvos::Impl::Trial::Outcome;
 
@@ -29,10 +30,10 @@ std::vector<Forecast> forecastsOf(const std::vector<double>& seconds, double pla
 class Ranks {
  public:
   Ranks(int count, std::vector<double> exchange, double rest, const std::vector<Forecast>& forecasts,
-        double secondsBefore = 0)
+        double secondsBefore = 0, std::size_t start = 0)
       : exchange_(std::move(exchange)), rest_(rest) {
     for (int rank = 0; rank < count; ++rank) {
-      ranks_.emplace_back(forecasts, 0, secondsBefore);
+      ranks_.emplace_back(forecasts, start, secondsBefore);
     }
   }
 
@@ -300,6 +301,31 @@ TEST(OnlineChoice, BeginsWithWhatWonEarlierAndDoesNotTryAgainWhatLost) {
   OnlineChoice choice(forecastsOf({10, 5, 4}), 1, 0, {true, false, true});
   EXPECT_EQ(1u, choice.next());
   EXPECT_TRUE(choice.isSettled());
+}
+
+Forecast inSeconds(double exchange, double planSeconds) { return {{exchange, exchange, exchange}, planSeconds, true}; }
+
+TEST(OnlineChoice, APromiseIsOfSecondsAndPaysForItsPlan) {
+  const Forecast usual = inSeconds(10, 0);
+  EXPECT_TRUE(promisesMuch(inSeconds(5, 50), usual, 0));
+  EXPECT_FALSE(promisesMuch(inSeconds(5, 70), usual, 0)) << "18 uses are too few";
+  EXPECT_FALSE(promisesMuch(inSeconds(8, 0), usual, 0)) << "little to gain";
+  EXPECT_FALSE(promisesMuch({{5, 5, 5}, 50, false}, {{10, 10, 10}, 0, false}, 0)) << "of what unit?";
+  EXPECT_FALSE(promisesMuch({{5, 5, 12}, 50, true}, usual, 2));
+}
+
+/// Variant 0 is the standard route, which needs no plan; 1 is what the halo begins with.
+TEST(OnlineChoice, DoubtsAPromiseThatIsBroken) {
+  const std::vector<Forecast> forecasts{inSeconds(10, 0), inSeconds(3, 0), inSeconds(4, 100)};
+  Ranks kept(2, {12, 5, 7}, 5, forecasts, 0, 1);
+  kept.use(60, 1);
+  EXPECT_EQ(1u, kept.choice().incumbent());
+  EXPECT_EQ(-1, kept.firstUseOf(0)) << "a trial of what is slower by forecast and promise kept";
+  Ranks broken(2, {12, 15, 16}, 5, forecasts, 0, 1);
+  broken.use(60, 1);
+  EXPECT_EQ(0u, broken.choice().incumbent());
+  EXPECT_EQ(6, broken.firstUseOf(0)) << "after three uses, and two in which their times travel";
+  EXPECT_LT(std::count(broken.used().begin(), broken.used().end(), 1u), 15);
 }
 
 TEST(OnlineChoice, AVariantThatIsWithdrawnMakesRoomForTheNext) {

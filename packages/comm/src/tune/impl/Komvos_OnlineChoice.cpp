@@ -26,6 +26,9 @@
 // again. Where no variant pays yet, the incumbent is watched for a while, longer each time. Where none can
 // win, the halo is settled: from then on only the width of vectors is watched.
 //
+// A halo may begin with a variant that promises much (promisesMuch). If it breaks its promise, so that its exchange
+// takes longer than the forecast for one that needs no plan, that one is tried at once.
+//
 // Forecasts are rough: none is believed to gain less than exploration says, and a variant whose forecast is somewhat
 // worse than that of the incumbent is not ruled out, but waits longer. One whose forecast is far worse waits until its
 // trial is a trifle even if the forecast is right; the halo counts as settled meanwhile.
@@ -51,6 +54,12 @@ constexpr std::size_t longestWatch = 64, longestSettled = 1024;
 const double abandoned = HUGE_VAL;
 
 }  // namespace
+
+bool promisesMuch(const Forecast& other, const Forecast& usual, int widthClass) {
+  const double gain = usual.seconds[widthClass] - other.seconds[widthClass];
+  return other.inSeconds && other.seconds[widthClass] < farAhead * usual.seconds[widthClass] &&
+         other.planSeconds <= paysBackShare * gain * static_cast<double>(fewestUses);
+}
 
 OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore,
                            std::vector<bool> tried)
@@ -282,9 +291,13 @@ void OnlineChoice::knowIncumbent() {
   now.exposed = median(std::move(exposed));
 }
 
-/// Of one exchange, as a share of what the incumbent's takes.
+/// Of one exchange, as a share of what the incumbent's takes: by its forecast, or by what it took if it began because
+/// of its promise.
 double OnlineChoice::forecastRatio(std::size_t variant) const {
-  return forecasts_[variant].seconds[class_] / forecasts_[incumbent()].seconds[class_];
+  const double ofVariant = forecasts_[variant].seconds[class_], ofIncumbent = forecasts_[incumbent()].seconds[class_];
+  const bool isDoubted = trials_.empty() && forecasts_[variant].planSeconds == 0 &&
+                         promisesMuch(forecasts_[incumbent()], forecasts_[variant], class_);
+  return ofVariant / (isDoubted ? std::max(ofIncumbent, ofClass_[class_].exposed) : ofIncumbent);
 }
 
 /// Of one use. \return 0 for a variant that was tried, or where there is little to gain

@@ -14,7 +14,12 @@ namespace Komvos::Impl {
 struct Forecast {
   std::array<double, numWidthClasses> seconds;  ///< of one exchange, by width class; in any unit, the same for all
   double planSeconds = 0;                       ///< what it would cost now to plan it
+  bool inSeconds = false;                       ///< the unit is a second; of all, or of none
 };
+
+/// Whether a halo should begin with `other` instead of `usual`, of which nothing was used yet: where it promises much,
+/// and pays for its plan within as many uses as any halo is believed to have. Never if the unit is not a second.
+bool promisesMuch(const Forecast& other, const Forecast& usual, int widthClass);
 
 /// How a challenger did against the variant that was in use.
 struct Trial {

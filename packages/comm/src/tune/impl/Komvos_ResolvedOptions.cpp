@@ -76,6 +76,9 @@ class Agreement {
   std::vector<Entry> entries_;
 };
 
+/// In KOMVOS_MACHINE: nothing is known, and nothing is to be measured.
+const std::string noMachine = "none";
+
 /// Files that the environment names, and that are to be read.
 struct Files {
   std::optional<std::string> machine, tuningCache;
@@ -91,6 +94,7 @@ Agreement agreementOn(const ResolvedOptions& options, const Files& files) {
   Agreement all;
   addTo(all, topology);
   all.allOrNone("KOMVOS_MACHINE is set", files.machine.has_value());
+  all.allOrNone("KOMVOS_MACHINE is 'none'", !options.calibrates);
   all.allOrNone("KOMVOS_TUNING_CACHE is to be consulted", files.tuningCache.has_value());
   all.same("route", hashOf(toString(options.route)));
   all.same("pairing", static_cast<std::uint64_t>(options.pairing));
@@ -161,9 +165,10 @@ Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, 
   resolved.topology = {options.topology, options.sockets};
   resolveLocally(resolved.topology, settings, numRanks);
   Files files;
-  if (!resolved.machine) {
+  if (!resolved.machine && settings.machine != noMachine) {
     files.machine = settings.machine;
   }
+  resolved.calibrates = settings.machine != noMachine;
   if (options.route || options.pairing || options.intraNode) {
     return files;
   }

@@ -41,7 +41,8 @@ struct ResolvedOptions {
   bool someRankRecords = false;         ///< has ExchangeOptions::record
   std::shared_ptr<TuningCache> record;  ///< of this rank; may be null
   ResolvedTopology topology;
-  std::shared_ptr<const MachineModel> machine;     ///< may be null
+  std::shared_ptr<const MachineModel> machine;  ///< may be null
+  bool calibrates = true;                       ///< where there is no machine: whether a quick calibration may stand in
   std::shared_ptr<const TuningCache> tuningCache;  ///< null unless it is to be consulted for the three at the top
 
   /// Whether something is left to be measured.

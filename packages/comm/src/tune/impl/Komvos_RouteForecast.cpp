@@ -7,7 +7,6 @@
 
 #include "Komvos_AxisFactors.hpp"
 #include "Komvos_Error.hpp"
-#include "Komvos_MachineModel.hpp"
 #include "Komvos_SplitRoute.hpp"
 
 namespace Komvos::Impl {
@@ -60,31 +59,24 @@ HaloCounts countsOfRank(const Pattern& pattern, const NodeTopology& nodes) {
   }
 }
 
-RouteForecast::RouteForecast(const HaloCounts& counts, const NodeTopology& nodes, const MachineModel* machine)
+RouteForecast::RouteForecast(const HaloCounts& counts, const NodeTopology& nodes, const MessageCosts& costs)
     : counts_(counts),
       numNodes_(nodes.numNodes()),
-      ranksPerNode_(std::max(1.0, static_cast<double>(nodes.numRanks()) / nodes.numNodes())) {
+      ranksPerNode_(std::max(1.0, static_cast<double>(nodes.numRanks()) / nodes.numNodes())),
+      costs_(costs) {
   const AxisFactors grid = AxisFactors::fitting(nodes);
   for (const int length : {grid.x, grid.y, grid.z}) {
     axisMessages_ += length - 1;
     axisHops_ += length > 1 ? 1 : 0;
   }
-  if (machine != nullptr && machine->offNode) {
-    const OffNodeModel::Parameters& off = machine->offNode->of(Protocol::eager);
-    const OnNodeModel::Parameters& on = machine->onNode.of(Protocol::eager);
-    latency_ = off.latency;
-    secondsPerByte_ = std::isfinite(off.rate) ? 1 / off.rate : 0;
-    onNodeLatency_ = on.latency;
-    onNodeSecondsPerByte_ = std::isfinite(on.rate) ? 1 / on.rate : 0;
-  }
 }
 
 double RouteForecast::between(double messages, double values, int columns) const {
-  return messages * latency_ + values * columns * bytesPerValue * secondsPerByte_;
+  return messages * costs_.latency + values * columns * bytesPerValue * costs_.perByte;
 }
 
 double RouteForecast::onNode(double messages, double values, int columns) const {
-  return messages * onNodeLatency_ + values * columns * bytesPerValue * onNodeSecondsPerByte_;
+  return messages * costs_.onNodeLatency + values * columns * bytesPerValue * costs_.onNodePerByte;
 }
 
 /// A route that combines gathers on the node, sends between nodes, and scatters on the node.
@@ -128,7 +120,7 @@ double RouteForecast::of(const RouteChoice& route, IntraNode intraNode, int colu
 
 RouteChoice reverseRoute(const HaloCounts& counts, const NodeTopology& nodes) {
   constexpr double clearlyFaster = 0.6;
-  const RouteForecast forecast(counts, nodes, nullptr);
+  const RouteForecast forecast(counts, nodes, MessageCosts());
   const auto seconds = [&](const RouteChoice& route) { return forecast.of(route, IntraNode::sharedMemory, 1); };
   return seconds(RouteChoice::threeStep) < clearlyFaster * seconds(RouteChoice::standard) ? RouteChoice::threeStep
                                                                                           : RouteChoice::standard;
