@@ -13,9 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "Komvos_DetectedTopology.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_HaloReport.hpp"
+#include "Komvos_MessageCosts.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "Komvos_NodeTopology.hpp"
+#include "Komvos_PrivateComm.hpp"
 #include "Komvos_Statistics.hpp"
 #include "Komvos_SystemInfo.hpp"
 #include "commit.hpp"
@@ -100,14 +104,17 @@ std::vector<Operator> operatorsOf(const Options& options, const Problem& problem
 class WholeRuns {
  public:
   WholeRuns(const Options& options, std::vector<Operator> operators, MPI_Comm comm)
-      : options_(options), operators_(std::move(operators)), comm_(comm) {
+      : options_(options),
+        operators_(std::move(operators)),
+        comm_(comm),
+        nodes_(Impl::detectedTopology(*Impl::PrivateComm::of(comm))) {
     addTpetra("Tpetra", [](const RCP<const Matrix>& matrix) { return matrix; });
     addTpetra("Tpetra, Isend", [](const RCP<const Matrix>& matrix) { return withIsend(*matrix); });
     ExchangeOptions persistent;
     persistent.route = RouteChoice::standard;
     persistent.intraNode = IntraNode::messages;
     addOurs("standard, persistent", persistent);
-    addOurs("komvos", {});
+    addOurs("komvos", {}, true);
     if (options.routes) {
       for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep, RouteChoice::twoStep,
                                        RouteChoice::split, RouteChoice::axis}) {
@@ -139,10 +146,15 @@ class WholeRuns {
     }
     variants_.push_back({name, [cycle] { return cycle; }, {}, {}});
   }
-  void addOurs(const std::string& name, ExchangeOptions options) {
+  /// \param calibrates measures what messages cost each time, as the first halo of a run does
+  void addOurs(const std::string& name, ExchangeOptions options, bool calibrates = false) {
     options.reuseDecisions = false;
     variants_.push_back({name,
-                         [this, options] {
+                         [this, options, calibrates] {
+                           if (calibrates && nodes_->numNodes() > 1) {
+                             double spent = 0;
+                             Impl::measureMessageCosts(*Impl::PrivateComm::of(comm_), *nodes_, spent);
+                           }
                            Cycle cycle;
                            for (const Operator& one : operators_) {
                              const auto matrix = rcp(new NodeAwareCrsMatrix<>(*one.matrix, options));
@@ -160,6 +172,7 @@ class WholeRuns {
   const Options& options_;
   std::vector<Operator> operators_;
   MPI_Comm comm_;
+  std::shared_ptr<const NodeTopology> nodes_;
   std::vector<Variant> variants_;
   std::string trials_;  // of the last run that was tuned
 };

@@ -46,7 +46,7 @@ TEST(MessageCosts, OfAMachineAreThoseOfItsEagerMessages) {
   EXPECT_EQ(numbersOf(MessageCosts()), numbersOf(costsOf(oneNode)));
 }
 
-/// A rank sends 7 messages to a partner on the next node, if there is one, and 7 on its own node.
+/// A rank sends 4 messages to a partner on the next node, if there is one, and 4 on its own node.
 TEST(MessageCosts, AreMeasuredByAFewMessagesOfEachRank) {
   const auto comm = PrivateComm::of(MPI_COMM_WORLD);
   for (const NamedTopology& where : topologiesFor(comm->size())) {
@@ -65,8 +65,8 @@ TEST(MessageCosts, AreMeasuredByAFewMessagesOfEachRank) {
         return one.peer != MPI_PROC_NULL && nodes.nodeOf(one.peer) == which;
       });
     };
-    EXPECT_EQ(hasNext ? 7 : 0, next == node ? 0 : toNode(next));
-    EXPECT_EQ(isAlone ? 0 : 7, toNode(node));
+    EXPECT_EQ(hasNext ? 4 : 0, next == node ? 0 : toNode(next));
+    EXPECT_EQ(isAlone ? 0 : 4, toNode(node));
     EXPECT_EQ(1, counts.collectives);
     EXPECT_EQ(nodes.numNodes() > 1, costs.inSeconds);
     EXPECT_GT(costs.latency, 0);

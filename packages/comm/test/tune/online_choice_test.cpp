@@ -316,7 +316,7 @@ TEST(OnlineChoice, APromiseIsOfSecondsAndPaysForItsPlan) {
 
 /// Variant 0 is the standard route, which needs no plan; 1 is what the halo begins with.
 TEST(OnlineChoice, DoubtsAPromiseThatIsBroken) {
-  const std::vector<Forecast> forecasts{inSeconds(10, 0), inSeconds(3, 0), inSeconds(4, 100)};
+  const std::vector<Forecast> forecasts{inSeconds(6, 0), inSeconds(3, 0), inSeconds(4, 100)};
   Ranks kept(2, {12, 5, 7}, 5, forecasts, 0, 1);
   kept.use(60, 1);
   EXPECT_EQ(1u, kept.choice().incumbent());

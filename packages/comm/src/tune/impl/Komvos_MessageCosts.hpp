@@ -24,8 +24,8 @@ struct MessageCosts {
 /// Those of eager messages. As usual if the model knows no messages between nodes.
 MessageCosts costsOf(const MachineModel& machine);
 
-/// Measures with a few messages of each rank: it sends 7 to the rank with its local rank on the next node, and 7 to the
-/// next rank on its node, while all others do the same. The result is the mean over ranks of each one's fastest.
+/// Measures with a few messages of each rank: it sends 4 to the rank with its local rank on the next node, and 4 to the
+/// next rank on its node, while all others do the same. The result is the mean over ranks.
 /// \param seconds what it took, maximum over ranks
 /// \return as usual if no rank has such a partner on another node
 /// \note Collective on `comm`.

@@ -27,7 +27,7 @@
 // win, the halo is settled: from then on only the width of vectors is watched.
 //
 // A halo may begin with a variant that promises much (promisesMuch). If it breaks its promise, so that its exchange
-// takes longer than the forecast for one that needs no plan, that one is tried at once.
+// takes far longer than the forecast for one that needs no plan, that one is tried at once.
 //
 // Forecasts are rough: none is believed to gain less than exploration says, and a variant whose forecast is somewhat
 // worse than that of the incumbent is not ruled out, but waits longer. One whose forecast is far worse waits until its
@@ -40,6 +40,7 @@ constexpr double farAhead = 0.75, farBehind = 1.5;            // of the incumben
 constexpr double clearlyFaster = 0.88, clearlySlower = 1.12;  // between these, samples of more windows decide
 constexpr double faster = 0.96;                               // in the end; less may be noise
 constexpr std::size_t mostWindows = 3;                        // of a comparison
+constexpr double tooLow = 2;                                  // all forecasts may be, by so much
 constexpr double farWorseForecast = 1.5;                      // than the incumbent's
 constexpr double exploration = 0.15;              // of the exchange: what an unknown variant is believed to gain
 constexpr double worthwhile = 0.02;               // of the product: less is not worth a trial
@@ -292,12 +293,12 @@ void OnlineChoice::knowIncumbent() {
 }
 
 /// Of one exchange, as a share of what the incumbent's takes: by its forecast, or by what it took if it began because
-/// of its promise.
+/// of its promise. What forecasts do not know, as who else sends, makes all of them too low.
 double OnlineChoice::forecastRatio(std::size_t variant) const {
   const double ofVariant = forecasts_[variant].seconds[class_], ofIncumbent = forecasts_[incumbent()].seconds[class_];
   const bool isDoubted = trials_.empty() && forecasts_[variant].planSeconds == 0 &&
                          promisesMuch(forecasts_[incumbent()], forecasts_[variant], class_);
-  return ofVariant / (isDoubted ? std::max(ofIncumbent, ofClass_[class_].exposed) : ofIncumbent);
+  return ofVariant / (isDoubted ? std::max(ofIncumbent, ofClass_[class_].exposed / tooLow) : ofIncumbent);
 }
 
 /// Of one use. \return 0 for a variant that was tried, or where there is little to gain
