@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Times set-up together with 20, 50 and 200 cycles by perf_whole_runs: what a user with the defaults waits for in all.
+"""Times set-up together with 20, 50 and 200 cycles by perf_whole_runs, with some problems also 1,000: what a user with
+the defaults waits for in all.
 
   plain     4 hosts x 4 ranks of the virtual cluster
   100us     the same, with a cost of 100 us a message at each host's card
@@ -7,7 +8,7 @@
   large     2 ranks on this machine, a matrix of 5 million entries a rank
 
 Writes perf/results/<processor>/<date>-<commit>-whole-<run>-<problem>.json. Run it as root on a quiet machine; it takes
-about 20 minutes. make_whole_table.py then makes the page. "simulation" runs the tuner alone, with noise that is drawn
+about 40 minutes. make_whole_table.py then makes the page. "simulation" runs the tuner alone, with noise that is drawn
 (perf_tuner_simulation), and writes perf/results/simulated/tuner.json.
 """
 import argparse
@@ -23,6 +24,7 @@ HIERARCHIES = {
 }
 RANDOM = {f"random{entries}": f"--problem random --n 16000 --entries {entries} --routes" for entries in (25, 50, 100)}
 LARGE = {"elasticity3d-large": "--problem elasticity3d --n 36", "laplace3d-large": "--problem laplace3d --n 115"}
+LONG = {("plain", "random25"), ("plain", "rotated2d"), *(("one-node", problem) for problem in HIERARCHIES)}
 TIMEOUT = 1500  # seconds
 
 
@@ -73,6 +75,7 @@ def main():
                 continue
             print(f"== {name} {problem}", flush=True)
             path = common.results_folder() / f"{common.today()}-{common.commit()}-whole-{name}-{problem}.json"
+            arguments += " --cycles 20,50,200,1000" if (name, problem) in LONG else ""
             measure(common.BUILD / "perf" / "perf_whole_runs", launcher, ranks, network, arguments, options.samples, path)
 
 
