@@ -24,7 +24,7 @@ HIERARCHIES = {
 }
 RANDOM = {f"random{entries}": f"--problem random --n 16000 --entries {entries} --routes" for entries in (25, 50, 100)}
 LARGE = {"elasticity3d-large": "--problem elasticity3d --n 36", "laplace3d-large": "--problem laplace3d --n 115"}
-LONG = {("plain", "random25"), ("plain", "rotated2d"), *(("one-node", problem) for problem in HIERARCHIES)}
+LONG = {("plain", "random25"), *(("one-node", problem) for problem in HIERARCHIES)}
 TIMEOUT = 1500  # seconds
 
 
