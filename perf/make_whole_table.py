@@ -7,12 +7,13 @@ import common
 HEAD = """# What does a user wait for in all?
 
 Made by `perf/make_whole_table.py` from the JSON files that `perf/run_whole_runs.py` wrote to `{folder}`;
-commit {commit}, {processor}, {cores} cores. Seconds are of the whole run, in milliseconds: the node-aware matrices are set
+commit {commit}, {processor}, {cores} cores. Times are of the whole run, in milliseconds: the node-aware matrices are set
 up, with nothing known from runs before, and then there are so many cycles. A cycle is one product with each operator of
 the problem, and an all-reduce as in any Krylov solver; `operators` says how many there are: the matrix, or all of MueLu's
 hierarchy in turn. Tpetra's imports are there before, its set-up costs nothing here. Medians of {samples} samples; ratios
-are medians of ratios within a sample, below 1 Komvos is faster. "Komvos" is what the defaults give, tuned online, and calibrated anew in each sample. "Best"
-is the fastest of what was compared, known afterwards, routes by themselves included where they were run: its ratio is
+are medians of ratios within a sample, below 1 Komvos is faster. The machine was two to three times slower on some days
+than on others, so times of different commits say nothing about each other. "Komvos" is what the defaults give: tuned
+online, and between nodes calibrated in each sample, as in the first halo of a run. "Best" is the fastest of what was compared, known afterwards, routes by themselves included where they were run: its ratio is
 what not knowing costs.
 """
 
@@ -46,6 +47,10 @@ def rows_of(report):
                f"{time['seconds'] / best:.2f}"]
 
 
+def title_of(report):
+    return f"{report['network']}, {report['ranks']} ranks (commit {report['commit']})"
+
+
 def summary(reports):
     lines = []
     for cycles in (20, 50, 200, 1000):
@@ -77,18 +82,17 @@ def simulation():
 def page(folder, files):
     reports = [common.read_results(file) for file in files]
     first = reports[0]
-    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=first["commit"], processor=first["processor"],
+    commits = ", ".join(dict.fromkeys(report["commit"] for report in reports))
+    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=commits, processor=first["processor"],
                          cores=first["cores"], samples=first["samples"]), "\n", summary(reports)]
     head = ["problem", "operators", "cycles", "Tpetra", "Isend", "persistent", "Komvos", "of Tpetra", "of Isend",
             "of persistent", "of best"]
     networks = []
     for report in reports:
-        title = f"{report['network']}, {report['ranks']} ranks"
-        if title not in networks:
-            networks.append(title)
+        if title_of(report) not in networks:
+            networks.append(title_of(report))
     for title in networks:
-        rows = [row for report in reports if f"{report['network']}, {report['ranks']} ranks" == title
-                for row in rows_of(report)]
+        rows = [row for report in reports if title_of(report) == title for row in rows_of(report)]
         table = common.markdown_table(head, rows, ["---", *["--:"] * (len(head) - 1)])
         parts.append(f"\n## {title[0].upper()}{title[1:]}\n\n{table}")
     return "".join(parts) + simulation()
@@ -98,10 +102,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
-    stamps = {file.name.split("-whole-")[0] for file in common.RESULTS.glob("*/*-whole-*.json")}  # date and commit
-    if not stamps:
+    found = sorted(common.RESULTS.glob("*-cores/*-whole-*.json"))
+    if not found:
         parser.error(f"no result of run_whole_runs.py in {common.RESULTS}")
-    files = sorted(common.RESULTS.glob(f"*/{max(stamps)}-whole-*.json"))
+    cases = sorted({file.name.split("-whole-")[1] for file in found})
+    files = [common.newest(file for file in found if file.name.endswith("-whole-" + case)) for case in cases]
     common.write_page("WHOLE_RUNS.md", page(files[0].parent, files), options.check, "make_whole_table.py")
 
 

@@ -140,7 +140,8 @@ class BadInput(ProgramTest):
                                   ("KOMVOS_OVERLAP", "much", "'much' is not one of none, interior, by-node, auto"),
                                   ("KOMVOS_ON_NODE", "pigeons", "'pigeons' is not one of messages, shared-memory, auto"),
                                   ("KOMVOS_TUNING", "never", "'never' is not one of online, exhaustive, off"),
-                                  ("KOMVOS_MACHINE", "nowhere", "nowhere"),
+                                  ("KOMVOS_MACHINE", "none", "none"),
+                                  ("KOMVOS_CALIBRATE", "maybe", "KOMVOS_CALIBRATE=maybe: must be 0 or 1"),
                                   ("KOMVOS_TUNING_CACHE", "/none", "/none")):
             self.check_refusal(run(2, "solve", BAD / "small_good.mtx", environment={name: value}), [word])
 

@@ -46,6 +46,8 @@ Settings readSettings() {
       *found->second = value;
     } else if (name == "KOMVOS_REQUIRE_TUNING_CACHE") {
       settings.requireTuningCache = parseSwitch(name, value);
+    } else if (name == "KOMVOS_CALIBRATE") {
+      settings.calibrate = parseSwitch(name, value);
     } else if (name == "KOMVOS_GPU_AWARE_MPI") {
       settings.gpuAwareMpi = parseSwitch(name, value);
     } else if (name == "KOMVOS_STAGED") {
@@ -53,8 +55,8 @@ Settings readSettings() {
     } else {
       throw BadInput("environment variable " + name +
                      " is not known; KOMVOS_ROUTE, KOMVOS_PAIRING, KOMVOS_ON_NODE, KOMVOS_OVERLAP, KOMVOS_TUNING, "
-                     "KOMVOS_TUNING_CACHE, KOMVOS_REQUIRE_TUNING_CACHE, KOMVOS_MACHINE, KOMVOS_RANKS_PER_NODE, "
-                     "KOMVOS_GPU_AWARE_MPI, KOMVOS_STAGED are");
+                     "KOMVOS_TUNING_CACHE, KOMVOS_REQUIRE_TUNING_CACHE, KOMVOS_MACHINE, KOMVOS_CALIBRATE, "
+                     "KOMVOS_RANKS_PER_NODE, KOMVOS_GPU_AWARE_MPI, KOMVOS_STAGED are");
     }
   }
   return settings;

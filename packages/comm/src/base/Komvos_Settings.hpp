@@ -16,7 +16,8 @@ namespace Komvos {
 /// - KOMVOS_TUNING: online, exhaustive or off
 /// - KOMVOS_TUNING_CACHE: a file of TuningCache
 /// - KOMVOS_REQUIRE_TUNING_CACHE: 0 or 1; whether that file must have a decision for every halo. Default: 0
-/// - KOMVOS_MACHINE: as machineByNameOrFile reads it, or "none": no quick calibration either
+/// - KOMVOS_MACHINE: as machineByNameOrFile reads it
+/// - KOMVOS_CALIBRATE: 0 or 1; whether a quick calibration stands in where there is no machine. Default: 1
 /// - KOMVOS_RANKS_PER_NODE: a topology as in NodeTopology::parse, instead of the detected one
 ///
 /// For all exchanges:
@@ -34,6 +35,7 @@ struct Settings {
   std::optional<std::string> machine;
   std::optional<std::string> ranksPerNode;
   std::optional<bool> requireTuningCache;
+  std::optional<bool> calibrate;
   std::optional<bool> gpuAwareMpi;
   std::optional<bool> staged;
 };

@@ -45,9 +45,11 @@ struct ExchangeOptions {
   std::shared_ptr<const NodeTopology> topology;  ///< KOMVOS_RANKS_PER_NODE; default: what MPI says
   std::shared_ptr<const NodeTopology> sockets;   ///< default: where processes are bound, if the nodes are detected too
   /// Says which routes promise most; with Tuning::exhaustive it rejects those that cannot win before they are measured.
-  /// KOMVOS_MACHINE, which may be "none"; default: a quick calibration where tuned online, once for a communicator,
-  /// with a few messages of each rank.
+  /// KOMVOS_MACHINE; default: none.
   std::shared_ptr<const MachineModel> machine;
+  /// Whether, where there is no machine, a halo between nodes that is tuned online may ask for a quick calibration:
+  /// each rank sends 8 messages, once for a communicator. KOMVOS_CALIBRATE; default: true.
+  std::optional<bool> calibrate;
   std::shared_ptr<const TuningCache> tuningCache;  ///< KOMVOS_TUNING_CACHE; default: none
   std::optional<bool> requireTuningCache;          ///< KOMVOS_REQUIRE_TUNING_CACHE; default: false
   /// Whether a halo begins with what was decided on this communicator before, with the same options: for the same

@@ -35,15 +35,13 @@ using Komvos::RouteChoice;
 using Komvos::Tuning;
 using Import = Tpetra::Import<>;
 
-/// Halos begin along the standard route: what messages take on a busy machine decides nothing here.
-const Variable noCalibration("KOMVOS_MACHINE", "none");
-
 ExchangeOptions tuned(const NodeTopology& nodes, Tuning tuning = Tuning::online) {
   ExchangeOptions options;
   options.topology = std::make_shared<const NodeTopology>(nodes);
   options.sockets = std::make_shared<const NodeTopology>(nodes);
   options.tuning = tuning;
   options.reuseDecisions = false;
+  options.calibrate = false;  // halos begin along the standard route: what messages take today decides nothing here
   return options;
 }
 

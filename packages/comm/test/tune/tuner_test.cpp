@@ -1019,6 +1019,8 @@ TEST(TunerEnvironment, ThatDiffersBetweenRanksIsRefusedOnAll) {
   const std::vector<std::array<std::string, 3>> cases{
       {"KOMVOS_MACHINE", "blue-waters", "KOMVOS_MACHINE is set on some ranks only"},
       {"KOMVOS_TUNING_CACHE", file, "KOMVOS_TUNING_CACHE is to be consulted on some ranks only"},
+      {"KOMVOS_CALIBRATE", "0",
+       "the wish for a quick calibration (KOMVOS_CALIBRATE) of a halo must be the same on all ranks, and is not"},
       {"KOMVOS_GPU_AWARE_MPI", Komvos::gpuAwareMpi() ? "0" : "1",
        "the GPU-awareness of MPI (KOMVOS_GPU_AWARE_MPI) of a halo must be the same on all ranks, and is not"},
       {"KOMVOS_STAGED", Komvos::stagingForced() ? "0" : "1",

@@ -76,9 +76,6 @@ class Agreement {
   std::vector<Entry> entries_;
 };
 
-/// In KOMVOS_MACHINE: nothing is known, and nothing is to be measured.
-const std::string noMachine = "none";
-
 /// Files that the environment names, and that are to be read.
 struct Files {
   std::optional<std::string> machine, tuningCache;
@@ -94,7 +91,6 @@ Agreement agreementOn(const ResolvedOptions& options, const Files& files) {
   Agreement all;
   addTo(all, topology);
   all.allOrNone("KOMVOS_MACHINE is set", files.machine.has_value());
-  all.allOrNone("KOMVOS_MACHINE is 'none'", !options.calibrates);
   all.allOrNone("KOMVOS_TUNING_CACHE is to be consulted", files.tuningCache.has_value());
   all.same("route", hashOf(toString(options.route)));
   all.same("pairing", static_cast<std::uint64_t>(options.pairing));
@@ -105,6 +101,7 @@ Agreement agreementOn(const ResolvedOptions& options, const Files& files) {
   all.same("staging of messages (KOMVOS_STAGED)", options.forceStaging ? 1 : 0);
   all.same("reuse of decisions", options.reuseDecisions ? 1 : 0);
   all.same("strictness about the tuning cache (KOMVOS_REQUIRE_TUNING_CACHE)", options.requireTuningCache ? 1 : 0);
+  all.same("wish for a quick calibration (KOMVOS_CALIBRATE)", options.calibrates ? 1 : 0);
   all.same("topology", topology.nodes ? topology.nodes->fingerprint() : 0);
   all.same("socket topology", topology.sockets ? topology.sockets->fingerprint() : 0);
   all.same("machine model", options.machine ? hashOf(machineToJson(*options.machine)) : 0);
@@ -162,13 +159,13 @@ Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, 
   resolved.reuseDecisions = options.reuseDecisions;
   resolved.requireTuningCache = options.requireTuningCache.value_or(settings.requireTuningCache.value_or(false));
   resolved.machine = options.machine;
+  resolved.calibrates = options.calibrate.value_or(settings.calibrate.value_or(true));
   resolved.topology = {options.topology, options.sockets};
   resolveLocally(resolved.topology, settings, numRanks);
   Files files;
-  if (!resolved.machine && settings.machine != noMachine) {
+  if (!resolved.machine) {
     files.machine = settings.machine;
   }
-  resolved.calibrates = settings.machine != noMachine;
   if (options.route || options.pairing || options.intraNode) {
     return files;
   }
@@ -260,6 +257,7 @@ ExchangeOptions ResolvedOptions::toOptions() const {
   options.topology = topology.nodes;
   options.sockets = topology.sockets;
   options.machine = machine;
+  options.calibrate = calibrates;
   options.tuningCache = tuningCache;
   return options;
 }
