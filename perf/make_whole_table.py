@@ -13,8 +13,8 @@ the problem, and an all-reduce as in any Krylov solver; `operators` says how man
 hierarchy in turn. Tpetra's imports are there before, its set-up costs nothing here. Medians of {samples} samples; ratios
 are medians of ratios within a sample, below 1 Komvos is faster. The machine was two to three times slower on some days
 than on others, so times of different commits say nothing about each other. "Komvos" is what the defaults give: tuned
-online, and between nodes calibrated in each sample, as in the first halo of a run. "Best" is the fastest of what was compared, known afterwards, routes by themselves included where they were run: its ratio is
-what not knowing costs.
+online, and between nodes calibrated in each sample, as in the first halo of a run. "Best" is the fastest of what was
+compared, known afterwards, routes by themselves included where they were run: its ratio is what not knowing costs.
 """
 
 SIMULATION = """
