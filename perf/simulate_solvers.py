@@ -182,6 +182,9 @@ def main():
     options = parser.parse_args()
     common.build(common.BUILD, "komvos")
     results = []
+    report = {"benchmark": "iterations of BiCGStab, simulated by SimGrid", "commit": common.commit(),
+              "bandwidth": BANDWIDTH, "slices": SLICES, "passes": PASSES, "results": results}
+    path = common.RESULTS / "simulated" / f"{common.today()}-{common.commit()}-bicgstab-simulated.json"
     for ranks, edge in CASES:
         if ranks > options.most:
             continue
@@ -201,10 +204,7 @@ def main():
             results.append(case)
             print({key: f"{1e6 * value:.1f} us" if isinstance(value, float) else value for key, value in case.items()},
                   flush=True)
-    report = {"benchmark": "iterations of BiCGStab, simulated by SimGrid", "commit": common.commit(),
-              "bandwidth": BANDWIDTH, "slices": SLICES, "passes": PASSES, "results": results}
-    path = common.RESULTS / "simulated" / f"{common.today()}-{common.commit()}-bicgstab-simulated.json"
-    common.write_results(path, report)
+            common.write_results(path, report)  # after each, for the last ones take long
 
 
 if __name__ == "__main__":
