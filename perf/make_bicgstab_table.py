@@ -21,8 +21,7 @@ READING = """What it shows: between hosts, with a partition of the graph, an ite
 PETSc's takes {petsc}. Most of it is merging reductions and adding up within hosts first: "MPI's reductions" take up to
 twice as long. Hiding them saves little here, for all ranks share two cores, and a rank that waits leaves its core to
 others. Contiguous slabs give every rank two neighbours at most: there is nothing for node-aware products to save, and on
-a plain network PETSc's solvers are ahead. So they are on one node, where a product of Tpetra's costs more to call; `auto`
-takes the merged variant there.
+a plain network PETSc's solvers are ahead. So they are on one node, where `auto` takes the merged variant.
 {replicated}"""
 BYTES = """
 ## Memory traffic of an iteration

@@ -19,8 +19,7 @@
 // rank now and then. Both are maxima over so many ranks, drawn as one number each. Times and set-up are those that were
 // measured on the virtual cluster (perf/HALOS.md), in microseconds; forecasts are off by a factor that is drawn for
 // each variant, and all of a halo by another one. A halo begins with the route that promises much, if there is one. A
-// user compares with the standard route, and with the best variant known afterwards, both without
-// noise.
+// user compares with the standard route, and with the best variant known afterwards, both without noise.
 namespace {
 
 using namespace Komvos::Program;

@@ -25,8 +25,8 @@ class Report(ProgramTest):
     HALO = {"name": str, "used": bool, "route": str, "pairing": str, "neighbours_max": int, "standard": TRAFFIC,
             "chosen": TRAFFIC, "standard_seconds": SECONDS, "chosen_seconds": SECONDS, "setup_seconds": float, "on_node": str,
             "from_tuning_cache": bool, "tuning_cache_note": (str, type(None)), "decision_reused": bool,
-            "began_as_similar": bool, "began_as_forecast": bool, "uses": int, "settled_at_use": (int, type(None)), "tuning_seconds": float, "trials": list,
-            "candidates": list}
+            "began_as_similar": bool, "began_as_forecast": bool, "uses": int, "settled_at_use": (int, type(None)),
+            "tuning_seconds": float, "trials": list, "candidates": list}
     CANDIDATE = {"route": str, "on_node": str, "modelled_seconds": SECONDS, "measured_seconds": SECONDS,
                  "traffic": TRAFFIC, "not_chosen_because": str}
 
