@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "Komvos_Error.hpp"
@@ -93,6 +95,42 @@ TEST_F(Sums, TwoAtOnceDoNotMeet) {
     turn % 2 == 0 ? other.wait() : one.wait();
     ASSERT_EQ(expected(turn), one.sums()[0]);
     ASSERT_EQ(expected(1000), other.sums()[0]);
+  }
+}
+
+// A solver within the preconditioner of another one: the outer sum arrives early where somebody looks.
+TEST_F(Sums, WithinAnotherAreInStepThoughThatArrivesEarlyOnSomeRanks) {
+  for (const NodeTopology& shape : shapes()) {
+    NonBlockingSum<double> outer(PrivateComm::of(comm_), 1, &shape), inner(PrivateComm::of(comm_), 1, &shape);
+    for (int turn = 1; turn < 20; ++turn) {
+      outer.own()[0] = (rank_ + 1.0) * turn;
+      outer.start(1);
+      const bool looks = rank_ < size_ - 1 || size_ == 1 || shape.leaderOf(shape.nodeOf(rank_)) == rank_;
+      while (looks && outer.sums()[0] != expected(turn)) {
+        outer.progress();
+        std::this_thread::yield();
+      }
+      inner.own()[0] = (rank_ + 1.0) * 1000;
+      inner.run(1);
+      outer.wait();
+      ASSERT_EQ(expected(1000), inner.sums()[0]) << shape.describe() << ", turn " << turn;
+      ASSERT_EQ(expected(turn), outer.sums()[0]) << shape.describe() << ", turn " << turn;
+    }
+  }
+}
+
+// Nobody waits for a rank that is slow to read, and it reads what it should.
+TEST_F(Sums, KeepTheirNumbersWhereARankReadsLate) {
+  const NodeTopology shape = shapes()[0];
+  NonBlockingSum<double> sum(PrivateComm::of(comm_), 1, &shape);
+  for (int turn = 1; turn < 40; ++turn) {
+    sum.own()[0] = (rank_ + 1.0) * turn;
+    sum.start(1);
+    if (turn % size_ == rank_) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    sum.wait();
+    ASSERT_EQ(expected(turn), sum.sums()[0]) << "turn " << turn;
   }
 }
 

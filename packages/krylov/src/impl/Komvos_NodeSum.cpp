@@ -66,7 +66,7 @@ NodeSum::NodeSum(PrivateComm& comm, const NodeTopology& topology)
     return reinterpret_cast<Slot*>(memory_.at(memory_.nodeRank(other), places[local]));
   };
   leader_ = slotOf(0);
-  for (int local = 0; rank == leader && local < size; ++local) {
+  for (int local = 0; (rank == leader || numNodes_ == 1) && local < size; ++local) {
     slots_.push_back(slotOf(local));
   }
   memory_.sync(window_);
@@ -86,14 +86,15 @@ bool NodeSum::take() {
 }
 
 void NodeSum::layDown(const void* numbers, std::size_t bytes) {
-  std::memcpy(own_->numbers, numbers, bytes);
+  std::memcpy(own_->numbers[turn_ % 2], numbers, bytes);
   memory_.sync(window_);
   own_->laidDown.store(turn_, std::memory_order_release);
 }
 
 bool NodeSum::allAreThere() const {
   for (const Slot* slot : slots_) {
-    if (slot->laidDown.load(std::memory_order_acquire) != turn_) {
+    // Others may be one sum ahead.
+    if (slot->laidDown.load(std::memory_order_acquire) < turn_) {
       return false;
     }
   }

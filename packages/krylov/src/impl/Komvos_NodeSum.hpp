@@ -19,9 +19,12 @@ namespace Komvos::Impl {
 
 class PrivateComm;
 
-/// Of one communicator; lives as long as it does. The first rank of a node, its leader, adds up, in the order of ranks,
-/// and is in leaders(). Sums are numbered; each rank has laid down those of one number before it lays down the next,
-/// and has read a result before, so that nothing is overwritten that somebody still reads.
+/// Of one communicator; lives as long as it does. Where all ranks share one node, each adds up what all have laid down,
+/// in the order of ranks: nobody waits for another to do it. Else the first rank of a node, its leader, does, is in
+/// leaders(), and announces the result.
+///
+/// Sums are numbered, and take two places in turn. A rank lays down numbers where those of the sum before last were: it
+/// has the last sum, so all ranks have laid down theirs, and so have read the one before.
 class NodeSum {
  public:
   static constexpr std::size_t maxBytes = 8192;  ///< of one sum's numbers
@@ -35,22 +38,24 @@ class NodeSum {
   NodeSum& operator=(const NodeSum&) = delete;
 
   bool isUsable() const { return usable_; }
-  bool isLeader() const { return !slots_.empty(); }
+  /// Whether this rank adds up what the ranks of its node have laid down; others wait until that is announced.
+  bool addsUp() const { return !slots_.empty(); }
   /// The first ranks of all nodes; null on other ranks.
   MPI_Comm leaders() const { return leaders_; }
   int numNodes() const { return numNodes_; }
 
-  /// Takes the memory for a sum, unless it is taken: the same answer on all ranks, if they ask in the same order.
+  /// Takes the memory for a sum, unless it is taken: the same answer on all ranks, if they take and give back in the
+  /// same order. That is why it is given back where a caller waits, and not where the sum happens to arrive.
   bool take();
   void giveBack() { taken_ = false; }
 
   /// Lays down this rank's numbers.
   void layDown(const void* numbers, std::size_t bytes);
-  /// Whether all ranks of the node have. On leaders.
+  /// Whether all ranks of the node have. Where addsUp().
   bool allAreThere() const;
   int numRanks() const { return static_cast<int>(slots_.size()); }
-  /// What the i-th rank has laid down. On leaders.
-  const void* numbersOf(int i) const { return slots_[i]->numbers; }
+  /// What the i-th rank has laid down. Where addsUp().
+  const void* numbersOf(int i) const { return slots_[i]->numbers[turn_ % 2]; }
   void announce(const void* sums, std::size_t bytes);
   /// Whether the leader has announced the sum.
   bool isAnnounced() const;
@@ -61,7 +66,7 @@ class NodeSum {
   struct Slot {
     alignas(64) std::atomic<std::uint64_t> laidDown;
     alignas(64) std::atomic<std::uint64_t> announced;
-    alignas(64) unsigned char numbers[maxBytes];
+    alignas(64) unsigned char numbers[2][maxBytes];
     alignas(64) unsigned char sums[maxBytes];
   };
 
@@ -73,7 +78,7 @@ class NodeSum {
   std::uint64_t turn_ = 0;
   Slot* own_ = nullptr;
   Slot* leader_ = nullptr;
-  std::vector<Slot*> slots_;  // of the node's ranks, on its leader
+  std::vector<Slot*> slots_;  // of the node's ranks, where they are added up
 };
 
 }  // namespace Komvos::Impl

@@ -11,8 +11,12 @@
 #include "Komvos_ProgressHook.hpp"
 
 // How this works. Through shared memory, a sum has three parts: all ranks of a node lay down their numbers, its leader
-// adds them up and takes part in a reduction among leaders, and announces the result. Each part can start when somebody
-// looks: progress() does, and wait(), and exchanges that wait meanwhile.
+// adds them up and takes part in a reduction among leaders, and announces the result. Where there is one node, each
+// rank adds up itself. Each part can start when somebody looks: progress() does, and wait(), and exchanges that wait
+// meanwhile.
+//
+// A solver may be the preconditioner of another one, whose sum is under way meanwhile: the inner sums find the memory
+// taken, on all ranks until the outer caller waits, and go through MPI.
 namespace Komvos::Impl {
 
 namespace {
@@ -64,7 +68,7 @@ void NonBlockingSum<Real>::begin(int count) {
   shares_ = node_ != nullptr && node_->take();
   if (shares_) {
     node_->layDown(buffers_->own.data(), count * sizeof(Real));
-    state_ = node_->isLeader() ? State::gathering : State::awaitingResult;
+    state_ = node_->addsUp() ? State::gathering : State::awaitingResult;
   }
 }
 
@@ -107,7 +111,7 @@ void NonBlockingSum<Real>::progress() {
     mpiCheck(MPI_Test(&request_, &done, MPI_STATUS_IGNORE), "MPI_Test");
   }
   if (state_ == State::reducing && request_ == MPI_REQUEST_NULL) {
-    if (shares_) {
+    if (shares_ && node_->numNodes() > 1) {
       node_->announce(buffers_->sums.data(), count_ * sizeof(Real));
     }
     deliver();
@@ -118,7 +122,7 @@ void NonBlockingSum<Real>::progress() {
   }
 }
 
-/// Adds up what the node's ranks have laid down, and starts the reduction among leaders.
+/// Adds up what the node's ranks have laid down, and starts the reduction among leaders, where there are several.
 template <class Real>
 void NonBlockingSum<Real>::gather() {
   std::vector<Real>& partial = buffers_->partial;
@@ -142,10 +146,7 @@ void NonBlockingSum<Real>::gather() {
 template <class Real>
 void NonBlockingSum<Real>::deliver() {
   hook_->switchOn(false);
-  if (shares_) {
-    node_->giveBack();
-  }
-  state_ = State::idle;
+  state_ = State::arrived;
 }
 
 template <class Real>
@@ -154,8 +155,13 @@ void NonBlockingSum<Real>::wait() {
     mpiCheck(MPI_Wait(&request_, MPI_STATUS_IGNORE), "MPI_Wait");
   }
   Backoff backoff(*comm_);
-  for (progress(); state_ != State::idle; progress()) {
+  for (progress(); state_ != State::idle && state_ != State::arrived; progress()) {
     state_ == State::reducing ? Backoff::yield() : backoff.pause();
+  }
+  state_ = State::idle;
+  if (shares_) {
+    node_->giveBack();
+    shares_ = false;
   }
 }
 

@@ -53,7 +53,7 @@ class NonBlockingSum {
   const Real* sums() const { return buffers_->sums.data(); }
 
  private:
-  enum class State { idle, gathering, reducing, awaitingResult };
+  enum class State { idle, gathering, reducing, awaitingResult, arrived };
   struct Buffers {
     std::vector<Real> own, partial, sums;
   };
