@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <vector>
 
 #include "Komvos_HostRows.hpp"
@@ -60,6 +61,76 @@ TEST(RowStages, LeaveShortRunsToTheStageOfTheirNeighbours) {
   EXPECT_EQ((std::vector<RowClass>{o, l, o}), raised({o, l, o}, 2000)) << "long enough";
   std::vector<RowClass> onlyLocal(3, l);
   EXPECT_EQ((std::vector<RowClass>{o, o, o}), raised(onlyLocal, 1)) << "few rows need no stage of their own";
+}
+
+/// Rows of so many entries, among them sums that are zero, of either sign.
+struct ShortRows {
+  std::vector<int> units, columns;
+  std::vector<double> values, x;
+  int numRows() const { return static_cast<int>(units.size()); }
+
+  explicit ShortRows(const std::vector<int>& lengths) {
+    for (int i = 0; i < 20; ++i) {
+      x.push_back(i % 5 == 0 ? -0.0 : 1.0 / (3 + i));
+    }
+    for (const int length : lengths) {
+      const bool isZero = units.size() % 4 == 3;
+      units.push_back(toUnit(1, length));
+      for (int k = 0; k < length; ++k) {
+        columns.push_back(static_cast<int>(7 * columns.size() % x.size()));
+        values.push_back(isZero ? -0.0 : 1.0 + 1.0 / (1 + columns.size()));
+      }
+    }
+  }
+
+  /// One row after the other, by the loop over its entries.
+  std::vector<double> plainProduct(double alpha, double beta, const std::vector<double>& b) const {
+    std::vector<double> y(b);
+    const RowResult<double> result{{b.data(), 0}, {y.data(), 0}, alpha, beta};
+    std::size_t first = 0;
+    for (int row = 0; row < numRows(); ++row) {
+      const int count = columnsOfUnit(units[row]);
+      multiplyByColumn<1>(&values[first], &columns[first], count, OneColumn<double>{x.data()}, result, row, 0);
+      first += count;
+    }
+    return y;
+  }
+
+  std::vector<double> product(double alpha, double beta, const std::vector<double>& b, bool needsGhosts) const {
+    const int numSame = 6;
+    std::vector<double> owned(x.begin(), x.begin() + numSame), ghosts(x.begin() + numSame, x.end()), y(b);
+    const RowResult<double> result{{b.data(), 0}, {y.data(), 0}, alpha, beta};
+    const RowInterval all{0, 0, numRows(), needsGhosts, 0, 0};
+    const MultiplyIntervals<double, int, OneColumn<double>, OwnedAndGhosts<double>, 1, false> multiply{
+        &all, units.data(), columns.data(), values.data(), {x.data()}, {owned.data(), ghosts.data(), numSame}, result,
+        0};
+    multiply(0);
+    return y;
+  }
+};
+
+TEST(ShortRows, HaveTheSameBitsAsTheLoopOverTheirEntries) {
+  std::vector<int> inRuns, mixed;
+  for (int length = 0; length <= maxShortRow + 5; ++length) {
+    inRuns.insert(inRuns.end(), 8, length);
+    for (int other = 0; other <= maxShortRow + 5; ++other) {
+      mixed.insert(mixed.end(), {length, other});
+    }
+  }
+  for (const ShortRows& rows : {ShortRows(inRuns), ShortRows(mixed)}) {
+    std::vector<double> b(rows.numRows());
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      b[i] = i % 3 == 0 ? -0.0 : 0.1 * static_cast<double>(i);
+    }
+    for (const double beta : {0.0, 1.0, -2.5}) {
+      for (const bool needsGhosts : {false, true}) {
+        const std::vector<double> expected = rows.plainProduct(-1.5, beta, b);
+        const std::vector<double> found = rows.product(-1.5, beta, b, needsGhosts);
+        ASSERT_EQ(expected.size(), found.size());
+        EXPECT_EQ(0, std::memcmp(expected.data(), found.data(), found.size() * sizeof(double)));
+      }
+    }
+  }
 }
 
 TEST(OverlapChoice, TimesAllKindsInTurnAndKeepsTheFastest) {

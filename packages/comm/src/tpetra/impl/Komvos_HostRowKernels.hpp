@@ -17,6 +17,9 @@
 //
 // A row is summed in four parts, since one alone would wait for the latency of its additions; they are added in the
 // order in which Kokkos Kernels adds them on the host, so that results there are the same bits.
+//
+// Rows of stencils are short, and loops over their entries cost more than the entries: up to maxShortRow entries are
+// written out, once for each length, and runs of rows of one length are multiplied without asking for it again.
 namespace Komvos::Impl {
 
 /// Consecutive units of one class, and where they begin.
@@ -48,6 +51,12 @@ inline void prefetch(const void* address) {
 template <class Work, int... R>
 inline void forEachRow(std::integer_sequence<int, R...>, const Work& work) {
   (work(std::integral_constant<int, R>()), ...);
+}
+
+/// `work(n)` for n = 0, 1, ... until it returns true. \return whether it did
+template <class Work, int... N>
+inline bool firstThatFits(std::integer_sequence<int, N...>, const Work& work) {
+  return (work(std::integral_constant<int, N>()) || ...);
 }
 
 /// Values that will be read in about a microsecond: `Rows` rows for four entries read so many bytes.
@@ -90,6 +99,35 @@ inline void multiplyByColumn(const Scalar* values, const Index* columns, int cou
     forEachRow(rows, [&](auto r) { sums[r].sum0 += values[static_cast<std::ptrdiff_t>(r) * count + k] * x0; });
   }
   forEachRow(rows, [&](auto r) { result.store(row + r, column, sums[r].total()); });
+}
+
+constexpr int maxShortRow = 9;
+
+/// A row of `Count` entries by one column of x: the same bits as multiplyByColumn, whose sums begin with zero and so
+/// are never -0.
+template <int Count, class Scalar, class Index, class Source>
+inline Scalar multiplyShortRow(const Scalar* values, const Index* columns, const Source& x) {
+  static_assert(Count > 0 && Count < 12, "at most two entries in each of four parts, and what remains");
+  const auto term = [&](int k) -> Scalar { return values[k] * x(columns[k], 0); };
+  Scalar sum = term(0);
+  if constexpr (Count < 4) {
+    for (int k = 1; k < Count; ++k) {
+      sum += term(k);
+    }
+  } else {
+    Scalar sum1 = term(1), sum2 = term(2), sum3 = term(3);
+    if constexpr (Count >= 8) {
+      sum += term(4);
+      sum1 += term(5);
+      sum2 += term(6);
+      sum3 += term(7);
+    }
+    for (int k = Count / 4 * 4; k < Count; ++k) {
+      sum += term(k);
+    }
+    sum = sum + sum1 + sum2 + sum3;
+  }
+  return sum + Scalar{};
 }
 
 /// The same by `Width` columns of x at once.
@@ -152,6 +190,15 @@ struct MultiplyIntervals {
 
   template <class Source>
   void multiply(const RowInterval& interval, const Source& x) const {
+    if constexpr (Width == 1 && !Blocks) {
+      multiplySingleRows(interval, x);
+    } else {
+      multiplyUnits(interval, x);
+    }
+  }
+
+  template <class Source>
+  void multiplyUnits(const RowInterval& interval, const Source& x) const {
     const Scalar* value = values + interval.firstEntry;
     const Index* column = columns + interval.firstIndex;
     int row = interval.firstRow;
@@ -162,6 +209,40 @@ struct MultiplyIntervals {
       value += static_cast<std::ptrdiff_t>(rows) * count;
       column += count;
       row += rows;
+    }
+  }
+
+  template <class Source>
+  void multiplySingleRows(const RowInterval& interval, const Source& x) const {
+    // Copies, which no result that is stored can change: they stay in registers.
+    const RowResult<Scalar> toResult = result;
+    const Source source = x;
+    const Scalar* value = values + interval.firstEntry;
+    const Index* column = columns + interval.firstIndex;
+    int row = interval.firstRow;
+    for (const int *unit = units + interval.firstUnit, *end = unit + interval.count; unit < end;) {
+      const int length = *unit, count = columnsOfUnit(length);
+      const auto multiplyRun = [&](auto shortCount) {
+        constexpr int n = decltype(shortCount)::value + 1;
+        if (n != count) {
+          return false;
+        }
+        do {
+          prefetchValues<1>(value);
+          toResult.store(row, firstColumn, multiplyShortRow<n>(value, column, source));
+          value += n;
+          column += n;
+          ++row;
+        } while (++unit < end && *unit == length);
+        return true;
+      };
+      if (!firstThatFits(std::make_integer_sequence<int, maxShortRow>(), multiplyRun)) {
+        multiplyByColumn<1>(value, column, count, source, toResult, row, firstColumn);
+        value += count;
+        column += count;
+        ++row;
+        ++unit;
+      }
     }
   }
 
