@@ -119,6 +119,27 @@ TEST_F(Sums, WithinAnotherAreInStepThoughThatArrivesEarlyOnSomeRanks) {
   }
 }
 
+// As after an exception: the memory is given back on some ranks and not on others.
+TEST_F(Sums, GoOnAfterOneThatARankHasLeft) {
+  const NodeTopology shape = shapes()[0];
+  {
+    NonBlockingSum<double> left(PrivateComm::of(comm_), 1, &shape);
+    left.own()[0] = rank_ + 1.0;
+    left.start(1);
+    if (rank_ > 0) {
+      left.wait();
+      EXPECT_EQ(expected(1), left.sums()[0]);
+    }
+  }
+  NonBlockingSum<double> sum(PrivateComm::of(comm_), 1, &shape);
+  for (int turn = 1; turn < 10; ++turn) {
+    sum.own()[0] = (rank_ + 1.0) * turn;
+    turn % 2 == 0 ? sum.run(1) : sum.start(1);
+    sum.wait();
+    ASSERT_EQ(expected(turn), sum.sums()[0]);
+  }
+}
+
 // Nobody waits for a rank that is slow to read, and it reads what it should.
 TEST_F(Sums, KeepTheirNumbersWhereARankReadsLate) {
   const NodeTopology shape = shapes()[0];

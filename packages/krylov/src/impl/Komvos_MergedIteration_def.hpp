@@ -78,8 +78,8 @@ void MergedIteration<S, L, G, N>::chooseAlpha() {
     const impl_scalar_type shadowS = dots.get(j, Row::shadowS);
     const double s = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
     alpha_[j] = impl_scalar_type(0);
-    if (!this->isActive(j)) {
-      continue;
+    if (!this->isActive(j) || this->norms_[j] == 0) {
+      continue;  // frozen, or solved: a residual of zero is no breakdown
     }
     if (this->magnitude(shadowS) <= 2 * this->roundoff() * s * this->norms_[j]) {
       this->askForRestart(j, "(r*, A p) is zero but for rounding");

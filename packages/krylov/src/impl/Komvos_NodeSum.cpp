@@ -38,7 +38,7 @@ std::shared_ptr<NodeSum> NodeSum::of(PrivateComm& comm, const NodeTopology& topo
 }
 
 NodeSum::NodeSum(PrivateComm& comm, const NodeTopology& topology)
-    : memory_(NodeMemory::of(comm)), numNodes_(topology.numNodes()) {
+    : comm_(comm), memory_(NodeMemory::of(comm)), numNodes_(topology.numNodes()) {
   const int rank = comm.rank(), node = topology.nodeOf(rank), leader = topology.leaderOf(node);
   mpiCheck(MPI_Comm_split(comm.get(), rank == leader ? 0 : MPI_UNDEFINED, rank, &leaders_), "MPI_Comm_split");
   const NodeMemory::Block block = memory_.allocate(sizeof(Slot));
@@ -83,6 +83,12 @@ bool NodeSum::take() {
   taken_ = true;
   turn_ += free ? 1 : 0;
   return free;
+}
+
+void NodeSum::agree() {
+  int taken = taken_ ? 1 : 0;
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &taken, 1, MPI_INT, MPI_MAX, comm_.get()), "MPI_Allreduce");
+  taken_ = taken == 1;
 }
 
 void NodeSum::layDown(const void* numbers, std::size_t bytes) {

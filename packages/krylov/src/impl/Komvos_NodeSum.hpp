@@ -48,6 +48,9 @@ class NodeSum {
   /// same order. That is why it is given back where a caller waits, and not where the sum happens to arrive.
   bool take();
   void giveBack() { taken_ = false; }
+  /// Takes the memory on all ranks if some rank has not given it back, as after an exception there: for good then.
+  /// \note Collective.
+  void agree();
 
   /// Lays down this rank's numbers.
   void layDown(const void* numbers, std::size_t bytes);
@@ -70,6 +73,7 @@ class NodeSum {
     alignas(64) unsigned char sums[maxBytes];
   };
 
+  PrivateComm& comm_;
   MPI_Comm leaders_ = MPI_COMM_NULL;
   NodeMemory& memory_;
   std::int64_t window_ = -1;

@@ -35,6 +35,9 @@ NonBlockingSum<Real>::NonBlockingSum(std::shared_ptr<PrivateComm> comm, int capa
   if (topology != nullptr && capacity * sizeof(Real) <= NodeSum::maxBytes) {
     node_ = NodeSum::of(*comm_, *topology);
   }
+  if (node_ != nullptr) {
+    node_->agree();
+  }
   hook_ = std::make_unique<ProgressHook>([this] { progress(); });
 }
 

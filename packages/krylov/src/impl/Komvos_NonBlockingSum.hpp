@@ -26,8 +26,9 @@ class NodeSum;
 ///
 /// While a sum is under way, node-aware exchanges keep it going (ProgressHook); else progress() does.
 ///
-/// If it is destroyed under way, its buffers stay until the end of the program: MPI may still write there.
-/// \tparam Real float or double
+/// If it is destroyed under way, its buffers stay until the end of the program: MPI may still write there. Sums that
+/// are made afterwards go through MPI. A sum in which one rank does not take part to the end never arrives on the
+/// others, as with MPI's. \tparam Real float or double
 template <class Real>
 class NonBlockingSum {
  public:
