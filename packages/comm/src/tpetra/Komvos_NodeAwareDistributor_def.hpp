@@ -327,6 +327,7 @@ void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, c
       typename State::exchange_type::Counts counts;
       counts.owned.assign(way.numExports, static_cast<std::int64_t>(all));
       counts.received.assign(way.halo.plan->receiveLength(), static_cast<std::int64_t>(all));
+      way.wordsOfAll.reset();  // nothing is known if this throws
       exchange.setLengths(counts, words);
       way.wordsOfAll = all;
     }

@@ -180,7 +180,8 @@ class NodeAwareImport : public Teuchos::Describable {
   void abandonReverse() const;
 
   /// The exchange that forward exchanges take but for trials, made when it is first asked for. What runs on it is
-  /// neither timed nor counted.
+  /// neither timed nor counted. It may be gone after the next import or export of this object, which may tune it: ask
+  /// again then.
   /// \note Collective.
   template <class Scalar>
   exchange_type<Scalar>& exchange() const;

@@ -416,6 +416,7 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t
   }
   exchange_type& exchange = *whole;
   valuesPrepared = false;
+  targetGraph = Teuchos::null;  // until all is there: transferValues() then refuses
   counts = exchange.exchangeCounts(lengths);
   exchange.setLengths(counts, [&](std::int64_t n) { return format.words(n); });
   arriving.assign(slotTarget.size(), 0);

@@ -135,6 +135,39 @@ TEST(AnExceptionOnOneRank, InResidualLeavesNobodyWaiting) {
   });
 }
 
+/// Buffers are made then.
+TEST(AnExceptionOnOneRank, InTheFirstUseLeavesNobodyWaiting) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int rank = comm->getRank();
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  for (const NamedMatrix& one : matricesOn(comm)) {
+    if (one.name != "random, scattered rows" && one.name != "band, another range map") {
+      continue;
+    }
+    for (const Komvos::IntraNode onNode : {Komvos::IntraNode::messages, Komvos::IntraNode::sharedMemory}) {
+      for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+        SCOPED_TRACE(one.name + ", " + toString(onNode));
+        const bool plain = mode == Teuchos::NO_TRANS;
+        Vector x(plain ? one.matrix->getDomainMap() : one.matrix->getRangeMap(), 1);
+        Vector y(plain ? one.matrix->getRangeMap() : one.matrix->getDomainMap(), 1), expected(y.getMap(), 1);
+        fill(x, 1);
+        one.matrix->apply(x, expected, mode);
+        bool failed = true;
+        int passes = 0;
+        for (; failed; ++passes) {
+          const NodeAwareCrsMatrix<> nodeAware(*one.matrix, optionsFor(pairs, RouteChoice::threeStep, onNode));
+          const Outcome outcome = outcomeOf([&] { nodeAware.apply(x, y, mode); }, rank == 0 ? passes : -1);
+          EXPECT_TRUE(rank == 0 ? outcome != Outcome::mismatch : outcome != Outcome::failed);
+          failed = onAnyRank(outcome == Outcome::failed);
+          nodeAware.apply(x, y, mode);
+          EXPECT_LE(largestDifference(expected, y), 1e-8) << passes;
+        }
+        EXPECT_TRUE(passes > 1 || comm->getSize() == 1) << "nothing failed";
+      }
+    }
+  }
+}
+
 TEST(AnExceptionOnOneRank, InImportsAndExportsLeavesNobodyWaiting) {
   const auto comm = Tpetra::getDefaultComm();
   const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};

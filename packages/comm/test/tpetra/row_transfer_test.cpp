@@ -384,6 +384,21 @@ TEST(RowTransfer, RefusesOnAllRanksWhatOneGetsWrong) {
   EXPECT_EQ(n, static_cast<GO>(transfer.transfer(*good, Tpetra::REPLACE)->getGlobalNumRows()));
 }
 
+TEST(RowTransfer, KnowsNoTargetAfterATransferThatFailed) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 10 * comm->getSize();
+  const auto from = rowsOf(n, false, false, 14, comm), to = rowsOf(n, true, false, 15, comm);
+  const auto good = makeMatrix(from, from, skewed(n, 16), n);
+  RowTransfer<> transfer(Import(from, to));
+  const auto target = transfer.transfer(*good, Tpetra::REPLACE);
+  transfer.transferValues(*good, *target);
+  const auto narrow = rowsOf(n / 2, false, false, 17, comm);
+  commonError("domain map has no index", [&] { transfer.transfer(*good, Tpetra::REPLACE, narrow, from); });
+  EXPECT_THROW(transfer.transferValues(*good, *target), Komvos::Error);
+  const auto again = transfer.transfer(*good, Tpetra::REPLACE);
+  transfer.transferValues(*good, *again);
+}
+
 TEST(RowTransfer, LetsNobodyWaitIfOneCannotTransferValues) {
   const auto comm = Tpetra::getDefaultComm();
   const GO n = 10 * comm->getSize();

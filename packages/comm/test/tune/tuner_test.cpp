@@ -443,6 +443,27 @@ TEST(TuningCache, MayBeRecordedOnOneRankOnly) {
   EXPECT_EQ(everywhere, options.record ? options.record->toText() : everywhere);
 }
 
+/// What one rank adds to it while several halos are planned is not there for the others.
+TEST(TuningCache, MayBeTheRecordOfOneRankAsWell) {
+  ExchangeOptions options = onPairs();
+  options.calibrate = false;
+  const auto cache = std::make_shared<TuningCache>();
+  options.tuningCache = cache;
+  if (worldRank() == 0) {
+    options.record = cache;
+  }
+  options.reuseDecisions = false;
+  const Pattern pattern = denseHalo(5);
+  const auto halos = Komvos::planHalos(MPI_COMM_WORLD, {pattern, pattern, denseHalo(6)}, options);
+  for (const PlannedHalo& halo : halos) {
+    EXPECT_FALSE(halo.report.fromTuningCache);
+    int tunes = halo.tuner != nullptr ? 1 : 0, all = 0;
+    MPI_Allreduce(&tunes, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    EXPECT_EQ(worldSize() * tunes, all) << "all ranks, or none";
+  }
+  EXPECT_EQ(worldRank() == 0 ? 2u : 0u, cache->size());
+}
+
 /// A cache that does not fit is a note, and the halo is tuned as without one; with requireTuningCache it is an error.
 TEST(TuningCache, ForAnotherPatternTopologyOrMachineIsNotedWithTheReason) {
   const TuningCache cache = cacheOf(onPairs(RouteChoice::threeStep));

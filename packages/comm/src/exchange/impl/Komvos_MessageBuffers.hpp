@@ -2,7 +2,8 @@
 /// The memory that messages leave from and arrive in.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
+#include <exception>
 
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_KokkosShim.hpp"
@@ -46,21 +47,27 @@ class MessageBuffers {
  public:
   using Buffer = MessageBuffer<Scalar, ExecutionSpace>;
 
-  /// Makes room for `columns`. \param shared where to; null: in memory of our own
+  /// Makes room for `columns`, if there is memory; else allocate() throws when an exchange begins, which other ranks
+  /// can be told. \param shared where messages of up to its columns are; null: all in memory of our own
   MessageBuffers(const ExchangePlan& plan, bool staged, const SharedMemoryBuffers* shared, int columns)
-      : sendLength_(plan.sendLength()), receiveLength_(plan.receiveLength()), staged_(staged) {
-    if (shared == nullptr) {
+      : sendLength_(plan.sendLength()), receiveLength_(plan.receiveLength()), staged_(staged), memory_(shared) {
+    try {
       allocate(columns);
-      return;
+    } catch (const std::exception&) {
+      isPlaced_ = false;
     }
-    sharedColumns_ = shared->columns();
-    shared_.outbound.place(shared->outbound(), sendLength_ * sharedColumns_, staged);
-    shared_.inbound.place(shared->inbound(), receiveLength_ * sharedColumns_, staged);
   }
 
-  bool hasRoomFor(int columns) const { return columns <= std::max(ownColumns_, sharedColumns_); }
-  /// Own memory for so many columns, in place of that for fewer.
+  bool hasRoomFor(int columns) const { return areShared(columns) ? isPlaced_ : columns <= ownColumns_; }
+  /// Memory for so many columns: own memory in place of that for fewer.
   void allocate(int columns) {
+    if (areShared(columns)) {
+      const int most = memory_->columns();
+      shared_.outbound.place(memory_->outbound(), sendLength_ * most, staged_);
+      shared_.inbound.place(memory_->inbound(), receiveLength_ * most, staged_);
+      isPlaced_ = true;
+      return;
+    }
     ownColumns_ = 0;  // an allocation that fails leaves room for none: some may be new, others old
     own_.outbound.allocate(sendLength_ * columns, staged_);
     own_.inbound.allocate(receiveLength_ * columns, staged_);
@@ -82,12 +89,14 @@ class MessageBuffers {
   struct Pair {
     Buffer outbound, inbound;
   };
-  Pair& pairFor(int columns) { return columns <= sharedColumns_ ? shared_ : own_; }
+  bool areShared(int columns) const { return memory_ != nullptr && columns <= memory_->columns(); }
+  Pair& pairFor(int columns) { return areShared(columns) ? shared_ : own_; }
 
   std::size_t sendLength_, receiveLength_;
   bool staged_;
+  const SharedMemoryBuffers* memory_;
   Pair shared_, own_;
-  int sharedColumns_ = 0;
+  bool isPlaced_ = false;
   int ownColumns_ = 0;
 };
 

@@ -43,15 +43,20 @@ void MessageEngine::bind(const BufferAddresses& buffers) {
   }
   mpi_.addBinding(buffers);
   const bool fits = shared_.fits(buffers.bytesPerValue);
-  for (int i = 0; i < static_cast<int>(schedule_.receives.size()); ++i) {
-    if (!fits || !shared_.hasReceive(i)) {
-      mpi_.initReceive(i);
+  try {
+    for (int i = 0; i < static_cast<int>(schedule_.receives.size()); ++i) {
+      if (!fits || !shared_.hasReceive(i)) {
+        mpi_.initReceive(i);
+      }
     }
-  }
-  for (int i = 0; i < static_cast<int>(schedule_.sends.size()); ++i) {
-    if (!fits || !shared_.hasSend(i)) {
-      mpi_.initSend(i);
+    for (int i = 0; i < static_cast<int>(schedule_.sends.size()); ++i) {
+      if (!fits || !shared_.hasSend(i)) {
+        mpi_.initSend(i);
+      }
     }
+  } catch (...) {
+    mpi_.dropBinding();  // a message without a request would be taken for one that goes another way
+    throw;
   }
 }
 

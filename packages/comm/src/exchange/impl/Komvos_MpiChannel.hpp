@@ -29,6 +29,10 @@ class MpiChannel {
   void addBinding(const BufferAddresses& buffers);
   void initReceive(int receive);
   void initSend(int send);
+  /// Drops the selected set after an error: leaves its requests and their datatype to MPI, but for MPICH. After a
+  /// truncated message Open MPI 4 frees the persistent request, and with it a reference to the datatype that is ours:
+  /// freeing them again corrupts its memory.
+  void dropBinding();
   /// Frees all requests: the buffers are about to go.
   void freeBindings();
 
@@ -81,10 +85,6 @@ class MpiChannel {
   };
 
   static void freeBinding(Binding& binding);
-  /// Leaves the current requests and their datatype to MPI, but for MPICH. After a truncated message Open MPI 4 frees
-  /// the persistent request, and with it a reference to the datatype that is ours: freeing them again corrupts its
-  /// memory.
-  void dropBinding();
   /// Open MPI 4 may return MPI_SUCCESS although a persistent receive failed, but sets MPI_ERROR of its status. Others
   /// set it only when they return MPI_ERR_IN_STATUS; so it is cleared before each call, and looked at after it.
   void clearErrors();

@@ -170,7 +170,10 @@ Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, 
     return files;
   }
   if (options.tuningCache) {
-    resolved.tuningCache = options.tuningCache;
+    // A copy of what grows: this rank may record in the same object while several halos are planned, others not.
+    resolved.tuningCache = options.tuningCache == options.record
+                               ? std::make_shared<const TuningCache>(*options.tuningCache)
+                               : options.tuningCache;
     const ResolvedOptions defaults{};
     resolved.route = defaults.route;
     resolved.pairing = defaults.pairing;
