@@ -28,9 +28,17 @@ inline std::vector<Point3> pointsOf(const std::string& geometry, int n) {
   return points;
 }
 
+/// 1/r; where r = 0, its mean over a disc as large as a point's share of the surface: 2 / radius.
 struct OneOverDistance {
   const std::vector<Point3>& points;
-  double operator()(int i, int j) const { return 1 / (norm(points[i] - points[j]) + 1e-10); }
+  double onDiagonal;
+  double operator()(int i, int j) const { return i == j ? onDiagonal : 1 / norm(points[i] - points[j]); }
 };
+
+inline OneOverDistance oneOverDistance(const std::vector<Point3>& points, const std::string& geometry) {
+  const double pi = 3.14159265358979323846;
+  const double area = geometry == "sphere" ? 4 * pi : 1.75 * 1.75 * pi * pi;  // of all points
+  return {points, 2 / std::sqrt(area / pi / static_cast<double>(points.size()))};
+}
 
 }  // namespace Komvos::Perf

@@ -188,7 +188,7 @@ nlohmann::json timeProducts(const Options& o, const Candidate& panels, const std
 
 nlohmann::json measure(const Options& o) {
   const auto points = pointsOf(o.geometry, o.n);
-  const OneOverDistance entry{points};
+  const OneOverDistance entry = Komvos::Perf::oneOverDistance(points, o.geometry);
   const Komvos::FunctionKernel<double, OneOverDistance> kernel(entry, true);
   const Komvos::ClusterTree tree(points, {}, {o.leaf});
   Komvos::HMatrixOptions options;

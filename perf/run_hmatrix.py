@@ -7,7 +7,7 @@
   variants         the products that paper 004 compares: single gemv, batches in several orders and launches; one core
   hacapk           two cases with published numbers of HACApK, by `komvos bem`; 1 and 2 ranks
   paper            two spheres, arrays of spheres and a human body, up to 300,000 unknowns, by `komvos bem`; 2 ranks
-  ranks            the same matrix on 1, 2 and 4 ranks, and what 16 ranks would gather
+  ranks            the same matrix on 1, 2 and 4 ranks, and what 16 and 64 ranks would move
   preconditioners  solves of a human body and an array of spheres with each; 2 ranks
 
 Each section writes a file perf/results/<processor>/<date>-<commit>-hmatrix-<section>.json, after each case; cases that it
@@ -98,8 +98,9 @@ def ranks_section(quick):
     for geometry, triangles in (("sphere-array", 54000), ("human-body", None)):
         for ranks in (1, 2, 4):
             yield bem_case(ranks, geometry, triangles, quick, "--tolerance 1e-8 --products 30")
-        # More ranks than cores: what they would gather, not how long it takes.
+        # More ranks than cores: what they would move, not how long it takes.
         yield bem_case(16, geometry, triangles, quick, "--solver none --products 0")
+        yield bem_case(64, geometry, triangles, quick, "--solver none --products 0")
 
 
 def preconditioners(quick):

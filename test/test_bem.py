@@ -182,6 +182,8 @@ class BemProgram(BemTest):
         self.assertAlmostEqual(one["matrix"]["error"] / four["matrix"]["error"], 1, delta=1e-6)
         self.assertEqual(one["matrix"]["gathered_values_of_mpi_rank"], [0])
         self.assertEqual(len(four["matrix"]["gathered_values_of_mpi_rank"]), 4)
+        self.assertEqual(one["matrix"]["sent_back_values_of_mpi_rank"], [0])
+        self.assertGreater(sum(four["matrix"]["sent_back_values_of_mpi_rank"]), 0)
 
     def test_the_accuracy_is_kept_also_with_reduced_storage(self):
         for accuracy in ("1e-3", "1e-6", "1e-9"):

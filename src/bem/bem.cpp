@@ -81,7 +81,7 @@ std::string solverOf(const BemOptions& options) {
 void requireRanks(const BemOptions& options, int ranks) {
   if (options.kernel == "helmholtz" && ranks > 1) {
     throw BadInput("bem: --kernel helmholtz runs on one rank, not on " + std::to_string(ranks) +
-                   ": its matrix is complex, and this Trilinos has no complex vectors");
+                   ": its matrix is complex, and matrices on several ranks are real");
   }
 }
 

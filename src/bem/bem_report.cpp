@@ -76,10 +76,14 @@ std::string matrixText(const BemReport& r) {
   text += "\n";
   const double allGather = static_cast<double>(r.triangles) * (static_cast<double>(r.ranks) - 1);
   if (r.ranks > 1) {
-    const auto sum = std::accumulate(m.gatheredOfRank.begin(), m.gatheredOfRank.end(), std::int64_t{0});
-    text += format("gathered       up to %lld values a rank, %.1f %% of a full all-gather over all ranks\n",
-                   static_cast<long long>(*std::max_element(m.gatheredOfRank.begin(), m.gatheredOfRank.end())),
-                   100 * static_cast<double>(sum) / allGather);
+    const auto line = [&](const char* what, const std::vector<std::int64_t>& ofRank) {
+      const auto sum = std::accumulate(ofRank.begin(), ofRank.end(), std::int64_t{0});
+      text += format("%-14s up to %lld values a rank, over all ranks %.1f %% of a full all-gather\n", what,
+                     static_cast<long long>(*std::max_element(ofRank.begin(), ofRank.end())),
+                     100 * static_cast<double>(sum) / allGather);
+    };
+    line("gathered of x", m.gatheredOfRank);
+    line("sent of y", m.sentBackOfRank);
   }
   text += format("error          %.2e = ||A - H|| / ||A|| (Frobenius), estimated from %d rows and %d vectors\n",
                  r.error.relative, r.error.rows, r.error.vectors);

@@ -32,6 +32,7 @@ Json matrixToJson(const BemReport& r) {
           {"bytes_of_mpi_rank", m.bytesOfRank},
           {"imbalance", m.imbalance()},
           {"gathered_values_of_mpi_rank", m.gatheredOfRank},
+          {"sent_back_values_of_mpi_rank", m.sentBackOfRank},
           {"error", r.error.relative},
           {"error_rows", r.error.rows},
           {"error_vectors", r.error.vectors}};

@@ -60,7 +60,7 @@ std::vector<Block> measureHelmholtz(const BemOptions& options, const BemMesh& me
   report.isComplex = true;
   static_cast<HMatrixReport&>(report.matrix) = matrix.report();
   report.matrix.bytesOfRank = {matrix.report().bytes};
-  report.matrix.gatheredOfRank = {0};
+  report.matrix.gatheredOfRank = report.matrix.sentBackOfRank = {0};
   report.error = estimateError(matrix, kernel);
   const Vectors x("Komvos::Program::x", mesh.size(), 1), y("Komvos::Program::y", mesh.size(), 1);
   Kokkos::deep_copy(x, Kokkos::complex<double>(1, 0));

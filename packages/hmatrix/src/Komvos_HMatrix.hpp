@@ -42,13 +42,17 @@ struct HMatrixOptions {
   double eta = 2.0;  ///< of the admissibility condition, see blockLeaves()
   LowRankOptions lowRank;
   /// With reduced storage, what is stored of a block B still differs from B by at most `lowRank.accuracy` ||B||, in the
-  /// Frobenius norm: 0.7 of it by low rank, 0.3 by rounding the factors; in dense blocks all of it by rounding, but of
-  /// the norm without the largest entries, one in 16. Blocks are always recompressed then. Complex values stay whole.
+  /// Frobenius norm: 0.7 of it by low rank, which is an estimate, see approximate(), and 0.3 by rounding the factors,
+  /// which is a bound; in dense blocks all of it by rounding, but of the norm without the largest entries, one in 16.
+  /// Blocks are always recompressed then. Complex values stay whole.
   Storage storage = Storage::Reduced;
-  /// Store half of the matrix where EntryKernel::isSymmetric(): half of the memory and of the set-up. Products take as
-  /// long, more or less: perf/HMATRIX.md.
+  /// Store half of the matrix where EntryKernel::isSymmetric(): half of the memory and of the set-up. With whole values
+  /// products take as long; with reduced ones 1.2 times as long for one vector, and 1.7 times for four and more, where
+  /// decoding costs more than reading (perf/HMATRIX.md).
   bool halfIfSymmetric = false;
-  std::function<void(double)> progress;  ///< called now and then by one thread with the part of the set-up that is done
+  /// Called now and then with the part of the set-up of this rank that is done, ascending, at last 1. By any thread,
+  /// one at a time, within a parallel region of Kokkos.
+  std::function<void(double)> progress;
 };
 
 /// What became of the blocks.
@@ -71,8 +75,12 @@ struct HMatrixReport {
 /// time, with any number of threads. (Yamazaki et al., "Analyzing Performance of BiCGStab with Hierarchical Matrix on
 /// GPU Clusters", IPDPS 2018, multiply by batches of small products instead.)
 ///
+/// An admissible block that has no low rank at this accuracy is stored dense, whole: of a kernel that is not smooth, or
+/// noisier than the accuracy, that may be most of the matrix; HMatrixReport::bytesDense tells.
+///
 /// \tparam Scalar float, double or std::complex<double>
-/// \tparam ExecutionSpace where products run; the matrix is made on the host, by all threads of its default space
+/// \tparam ExecutionSpace where products run: Kokkos' default execution space, or its default one on the host, for
+/// which the library is compiled. The matrix is made on the host, by all threads of its default space.
 template <class Scalar, class ExecutionSpace = Kokkos::DefaultExecutionSpace>
 class HMatrix {
  public:
@@ -89,6 +97,7 @@ class HMatrix {
   /// Some blocks of it. Vectors then hold the rows of these, and their columns, in the trees' order: see rowsOf() and
   /// columnsOf(). If half of a symmetric matrix is stored, both hold both: the blocks below the diagonal count as those
   /// above it, too.
+  /// \throws as above, and BadInput if a block is not within the trees
   HMatrix(const ClusterTree& rows, const ClusterTree& columns, std::vector<Block> blocks,
           const EntryKernel<Scalar>& kernel, const HMatrixOptions& options);
   ~HMatrix();
@@ -124,6 +133,7 @@ class HMatrix {
 
   /// From now on, row i of the matrix is row rows[i] of vectors of `vectorRows` rows, and column j the same by
   /// columns[j]: so that several matrices share vectors. \param rows [numRows()] \param columns [numColumns()]
+  /// \throws BadInput if a list has another length, a place twice, or one that is not in the vector
   void placeIn(const std::vector<int>& rows, int vectorRows, const std::vector<int>& columns, int vectorColumns);
 
   /// Writes all that products need, the values as they are stored, with checksums: format version 1.

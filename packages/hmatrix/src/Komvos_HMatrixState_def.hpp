@@ -244,11 +244,14 @@ class HMatrix<Scalar, ExecutionSpace>::State::Assembly {
   const int* rowsFrom(int place) const { return rowTree_.order().data() + place; }
   const int* columnsFrom(int place) const { return columnTree_.order().data() + place; }
   /// For the progress that the user sees: blocks cost about as much as they have rows and columns.
-  void tell(std::atomic<std::int64_t>& done, std::int64_t more, std::int64_t all) const {
-    const std::int64_t before = done.fetch_add(more);
-    if (options_.progress && (before + more) * 100 / all > before * 100 / all) {
+  void tell(std::atomic<std::int64_t>& done, std::int64_t more, std::int64_t all) {
+    const std::int64_t before = done.fetch_add(more), now = before + more;
+    if (options_.progress && now * 100 / all > before * 100 / all) {
       const std::lock_guard<std::mutex> lock(mutex_);
-      options_.progress(0.9 * static_cast<double>(before + more) / static_cast<double>(all));
+      if (now > told_) {  // not where another thread was faster
+        told_ = now;
+        options_.progress(0.9 * static_cast<double>(now) / static_cast<double>(all));
+      }
     }
   }
 
@@ -278,7 +281,8 @@ class HMatrix<Scalar, ExecutionSpace>::State::Assembly {
   std::vector<std::vector<int>> placesOfT_;  ///< in [x; t], of the columns of factors
   std::vector<RowOfV> rowsOfV_;
   std::vector<Piece> pieces_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
+  std::int64_t told_ = 0;  ///< the progress that was told last
 };
 
 template <class Scalar, class ExecutionSpace>

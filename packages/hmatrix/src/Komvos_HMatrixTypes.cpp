@@ -11,6 +11,9 @@ namespace Komvos {
   template class HMatrix<std::complex<double>, SPACE>;
 
 KOMVOS_INSTANTIATE_HMATRIX(Kokkos::DefaultExecutionSpace)
+#if defined(KOKKOS_ENABLE_CUDA) || defined(KOKKOS_ENABLE_HIP) || defined(KOKKOS_ENABLE_SYCL)
+KOMVOS_INSTANTIATE_HMATRIX(Kokkos::DefaultHostExecutionSpace)
+#endif
 #undef KOMVOS_INSTANTIATE_HMATRIX
 
 }  // namespace Komvos

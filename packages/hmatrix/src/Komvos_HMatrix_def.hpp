@@ -10,13 +10,16 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <numeric>
+#include <sstream>
 #include <string>
 #include <utility>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_HMatrix.hpp"
 #include "Komvos_HMatrixState_def.hpp"
+#include "Komvos_Lapack.hpp"
 
 namespace Komvos {
 namespace Impl {
@@ -170,9 +173,42 @@ void HMatrix<Scalar, ExecutionSpace>::State::prepareTransposed() {
 }
 
 namespace Impl {
-inline void requireAccuracy(double accuracy) {
-  if (!(accuracy > 0) || accuracy >= 1) {
-    throw BadInput("HMatrix: an accuracy of " + std::to_string(accuracy) + "; it must be between 0 and 1");
+/// Below this, crosses would be rounding, and blocks as dear as dense ones.
+template <class Scalar>
+constexpr double finestAccuracy() {
+  return 50 * static_cast<double>(std::numeric_limits<typename RealOf<Scalar>::type>::epsilon());
+}
+template <class Scalar>
+void requireAccuracy(double accuracy) {
+  if (!(accuracy >= finestAccuracy<Scalar>()) || accuracy >= 1) {
+    std::ostringstream text;
+    text << "HMatrix: an accuracy of " << accuracy << "; it must be below 1, and at least " << finestAccuracy<Scalar>()
+         << " for values of " << sizeof(typename RealOf<Scalar>::type) << " bytes";
+    throw BadInput(text.str());
+  }
+}
+
+inline void requireBlocks(const std::vector<Block>& blocks, int rows, int columns) {
+  for (const Block& b : blocks) {
+    if (b.rowBegin < 0 || b.rowEnd <= b.rowBegin || b.rowEnd > rows || b.columnBegin < 0 ||
+        b.columnEnd <= b.columnBegin || b.columnEnd > columns) {
+      throw BadInput("HMatrix: a block of rows " + std::to_string(b.rowBegin) + " to " + std::to_string(b.rowEnd) +
+                     " and columns " + std::to_string(b.columnBegin) + " to " + std::to_string(b.columnEnd) +
+                     " in trees of " + std::to_string(rows) + " and " + std::to_string(columns));
+    }
+  }
+}
+
+/// All inside, and none twice.
+inline void requirePlaces(const char* what, std::vector<int> places, int vectorLength) {
+  std::sort(places.begin(), places.end());
+  const auto twice = std::adjacent_find(places.begin(), places.end());
+  const bool areInside = places.empty() || (places.front() >= 0 && places.back() < vectorLength);
+  if (!areInside || twice != places.end()) {
+    throw BadInput(std::string("HMatrix::placeIn: ") + what + " " +
+                   (areInside ? "twice in place " + std::to_string(*twice)
+                              : "in places " + std::to_string(places.front()) + " to " + std::to_string(places.back()) +
+                                    " of a vector of " + std::to_string(vectorLength)));
   }
 }
 }  // namespace Impl
@@ -181,7 +217,7 @@ template <class Scalar, class ExecutionSpace>
 HMatrix<Scalar, ExecutionSpace>::HMatrix(const ClusterTree& rows, const ClusterTree& columns,
                                          const EntryKernel<Scalar>& kernel, const HMatrixOptions& options)
     : state_(std::make_unique<State>()) {
-  Impl::requireAccuracy(options.lowRank.accuracy);
+  Impl::requireAccuracy<Scalar>(options.lowRank.accuracy);
   state_->isHalf = storesHalf(rows, columns, kernel, options);
   state_->blocks = blockLeaves(rows, columns, options.eta, state_->isHalf ? BlockHalf::Lower : BlockHalf::Both);
   state_->assemble(rows, columns, kernel, options);
@@ -193,7 +229,8 @@ template <class Scalar, class ExecutionSpace>
 HMatrix<Scalar, ExecutionSpace>::HMatrix(const ClusterTree& rows, const ClusterTree& columns, std::vector<Block> blocks,
                                          const EntryKernel<Scalar>& kernel, const HMatrixOptions& options)
     : state_(std::make_unique<State>()) {
-  Impl::requireAccuracy(options.lowRank.accuracy);
+  Impl::requireAccuracy<Scalar>(options.lowRank.accuracy);
+  Impl::requireBlocks(blocks, rows.size(), columns.size());
   state_->isHalf = storesHalf(rows, columns, kernel, options);
   state_->blocks = std::move(blocks);
   state_->assemble(rows, columns, kernel, options);
@@ -249,6 +286,8 @@ void HMatrix<Scalar, ExecutionSpace>::placeIn(const std::vector<int>& rows, int 
     throw BadInput("HMatrix::placeIn: " + std::to_string(rows.size()) + " rows and " + std::to_string(columns.size()) +
                    " columns for a matrix of " + std::to_string(numRows()) + " x " + std::to_string(numColumns()));
   }
+  Impl::requirePlaces("rows", rows, vectorRows);
+  Impl::requirePlaces("columns", columns, vectorColumns);
   state_->rowPlace = Impl::deviceList<memory_space>("Komvos::HMatrix::rowPlace", rows);
   state_->columnPlace = Impl::deviceList<memory_space>("Komvos::HMatrix::columnPlace", columns);
   state_->vectorRows = vectorRows;
@@ -301,9 +340,8 @@ void HMatrix<Scalar, ExecutionSpace>::State::multiplyHalf(const ExecutionSpace& 
                           static_cast<std::size_t>(length));
     }
     second.multiplyBoth(space, numVectors, x, y, x, parts.data());
-    Kokkos::parallel_for(
-        "Komvos::HMatrix::multiply: parts", Impl::range(space, 0, columns + ranks),
-        Impl::AddParts<value_type>{partOffset.data(), part.data(), parts.data(), numVectors, both});
+    Kokkos::parallel_for("Komvos::HMatrix::multiply: parts", Impl::range(space, 0, columns + ranks),
+                         Impl::AddParts<value_type>{partOffset.data(), part.data(), parts.data(), numVectors, both});
   } else {
     second.multiply(space, kernel, numVectors, x, y, false);
     second.multiplyTransposed(space, numVectors, x, both, false);

@@ -2,6 +2,7 @@
 /// Hierarchical matrices beside the dense ones that they stand for.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <random>
@@ -177,6 +178,71 @@ TEST(HMatrix, worksForComplexValuesAndFloats) {
   expectLikeDense(single, tree, tree, 1e-4, 2e-3);
 }
 
+/// || A - H || / || A || in the Frobenius norm, estimated by products with some vectors of random signs: the mean of
+/// || (A - H) z ||^2 is || A - H ||^2.
+TEST(HMatrix, keepsEachAccuracyAgainstADenseMatrixOfFiveThousandRows) {
+  const int n = 5000, count = 32;
+  const auto points = test::spiralOnSphere(n);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, std::sqrt(n));
+  const ClusterTree tree(points, {}, {32});
+  auto signs = randomColumns<double>(n, count);
+  for (auto& column : signs) {
+    std::transform(column.begin(), column.end(), column.begin(), [](double x) { return x < 0 ? -1.0 : 1.0; });
+  }
+  std::vector<std::vector<double>> dense(count, std::vector<double>(n));
+  double all = 0;
+  for (int i = 0; i < n; ++i) {
+    for (int k = 0; k < n; ++k) {
+      const double entry = kernel.entry(i, k);
+      all += entry * entry;
+      for (int j = 0; j < count; ++j) {
+        dense[j][i] += entry * signs[j][k];
+      }
+    }
+  }
+  const auto z = toView(signs);
+  for (const double accuracy : {1e-3, 1e-5, 1e-7, 1e-10}) {
+    HMatrixOptions options = withAccuracy(accuracy);
+    for (const auto storage : {Storage::Whole, Storage::Reduced}) {
+      options.storage = storage;
+      const HMatrix<double, Space> matrix(tree, tree, kernel, options);
+      const Vectors<double> y("y", n, count);
+      matrix.multiply(Space(), z, y);
+      Space().fence();
+      const auto host = toHost(y);
+      double difference = 0;
+      for (int j = 0; j < count; ++j) {
+        for (int i = 0; i < n; ++i) {
+          difference += (host(i, j) - dense[j][i]) * (host(i, j) - dense[j][i]);
+        }
+      }
+      EXPECT_LE(std::sqrt(difference / count / all), accuracy);
+    }
+  }
+}
+
+/// Squares of these are no floats.
+TEST(HMatrix, floatsMayBeVeryLargeOrVerySmall) {
+  const auto points = test::spiralOnSphere(900);
+  const ClusterTree tree(points, {}, {20});
+  for (const double scale : {1e25, 1e-25}) {
+    const auto kernel = test::distanceKernel<float>(
+        points, points, [&](double r) { return static_cast<float>(scale / r); }, static_cast<float>(30 * scale));
+    const auto x = randomColumns<float>(tree.size(), 1);
+    for (const auto storage : {Storage::Whole, Storage::Reduced}) {
+      HMatrixOptions options = withAccuracy(1e-3);
+      options.storage = storage;
+      const HMatrix<float, Space> matrix(tree, tree, kernel, options);
+      EXPECT_GT(matrix.report().largestRank(), 1);
+      const Vectors<float> y("y", tree.size(), 1);
+      matrix.multiply(Space(), toView(x), y);
+      Space().fence();
+      EXPECT_LE(errorOf(y, denseProduct(kernel, tree.size(), x, false)), 1e-2) << scale;
+    }
+  }
+}
+
 TEST(HMatrix, worksForRectanglesAndForMatricesThatAreNotSymmetric) {
   const auto points = test::spiralOnSphere(700);
   auto others = test::spiralOnSphere(300);
@@ -304,6 +370,40 @@ TEST(HMatrix, refusesViewsAndOptionsThatDoNotFit) {
   EXPECT_THROW(matrix.multiplyTransposed(Space(), View("x", 10, 2), View("y", 10, 1)), PlanMismatch);
   for (const double accuracy : {0.0, -1.0, 1.0, std::nan("")}) {
     EXPECT_THROW((HMatrix<double, Space>(tree, tree, kernel, withAccuracy(accuracy))), BadInput);
+  }
+  // Finer than the values are.
+  const auto single = test::distanceKernel<float>(
+      points, points, [](double r) { return static_cast<float>(1 / r); }, 5.0F);
+  EXPECT_THROW((HMatrix<double, Space>(tree, tree, kernel, withAccuracy(1e-14))), BadInput);
+  EXPECT_THROW((HMatrix<float, Space>(tree, tree, single, withAccuracy(5e-6))), BadInput);
+  EXPECT_NO_THROW((HMatrix<double, Space>(tree, tree, kernel, withAccuracy(1.2e-14))));
+  EXPECT_NO_THROW((HMatrix<float, Space>(tree, tree, single, withAccuracy(6e-6))));
+}
+
+TEST(HMatrix, refusesBlocksAndPlacesThatAreOutside) {
+  const auto points = test::spiralOnSphere(10);
+  const auto kernel = test::distanceKernel<double>(
+      points, points, [](double r) { return 1 / r; }, 5.0);
+  const ClusterTree tree(points);
+  const auto ofBlock = [&](const Block& block) {
+    return HMatrix<double, Space>(tree, tree, {block}, kernel, withAccuracy(1e-4));
+  };
+  for (const Block& wrong : {Block{0, 11, 0, 5, false, -1}, Block{-1, 5, 0, 5, false, -1}, Block{3, 3, 0, 5, false, -1},
+                             Block{0, 5, 4, 11, false, -1}, Block{0, 5, 6, 2, false, -1}}) {
+    EXPECT_THROW(ofBlock(wrong), BadInput);
+  }
+  auto matrix = ofBlock({0, 3, 4, 6, false, -1});
+  EXPECT_THROW(matrix.placeIn({0, 1}, 5, {0, 1}, 5), BadInput);
+  EXPECT_THROW(matrix.placeIn({0, 1, 5}, 5, {0, 1}, 5), BadInput);
+  EXPECT_THROW(matrix.placeIn({0, 1, 2}, 5, {-1, 1}, 5), BadInput);
+  EXPECT_THROW(matrix.placeIn({0, 1, 2}, 5, {1, 1}, 5), BadInput);
+  matrix.placeIn({4, 2, 0}, 5, {1, 3}, 4);
+  const Vectors<double> y("y", 5, 1);
+  matrix.multiply(Space(), toView(std::vector<std::vector<double>>{{7, 1, 9, 0}}), y);
+  Space().fence();
+  const auto host = toHost(y);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(host(4 - 2 * i, 0), kernel.entry(tree.order()[i], tree.order()[4])) << "row " << i;
   }
 }
 

@@ -109,6 +109,29 @@ TEST(LowRank, floatsReachWhatFloatsCan) {
   }
 }
 
+/// What is left of such a block is rounding: nobody shall look for pivots there.
+TEST(LowRank, aBlockOfExactlyLowRankIsDoneAfterAFewCrosses) {
+  const auto rankThree = [](int i, int j) { return std::sin(0.1 * i) + 3.0 * j + 0.01 * i * j; };
+  struct Counting : EntryKernel<double> {
+    explicit Counting(const decltype(rankThree)& function) : f(function) {}
+    double entry(int i, int j) const override {
+      ++count;
+      return f(i, j);
+    }
+    const decltype(rankThree)& f;
+    mutable std::int64_t count = 0;
+  };
+  for (const Approximation method : {Approximation::Aca, Approximation::AcaPlus}) {
+    for (const double accuracy : {1e-3, 1e-8, 2e-14}) {
+      const Counting kernel(rankThree);
+      const auto block = approximate(kernel, upTo(400), upTo(300), {accuracy, method});
+      ASSERT_TRUE(block.has_value());
+      EXPECT_LE(block->rank, 4);
+      EXPECT_LE(kernel.count, 40 * (400 + 300)) << accuracy;
+    }
+  }
+}
+
 TEST(LowRank, aBlockOfZerosHasRankZero) {
   const auto zero = [](int, int) { return 0.0; };
   const FunctionKernel<double, decltype(zero)> kernel(zero);

@@ -192,6 +192,53 @@ TEST(HMatrixOperator, blocksAreThoseOfOneRankAndBytesAreEven) {
   }
 }
 
+/// Global index i is unknown i, but ranks have an order of their own: as long, and still wrong.
+TEST(HMatrixOperator, refusesVectorsInAnotherOrder) {
+  const int n = 600;
+  const Problem problem(n);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-6));
+  const auto& map = *A.getDomainMap();
+  const auto reversed = test::copyOf(map, true), copied = test::copyOf(map, false);
+  MV x = vectors(A.getDomainMap(), 1), y(A.getRangeMap(), 1);
+  MV other = vectors(reversed, 1);
+  for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+    EXPECT_THROW(A.apply(other, y, mode), PlanMismatch);
+    EXPECT_THROW(A.apply(x, other, mode), PlanMismatch);
+  }
+  EXPECT_THROW(A.applyToWhole(wholeOf(x), other), PlanMismatch);
+  if (map.getComm()->getSize() == 1) {
+    MV natural = vectors(userMap(n), 1);
+    EXPECT_THROW(A.apply(natural, y), PlanMismatch);
+  }
+  MV same(copied, 1);
+  A.apply(vectors(copied, 1), same);
+  EXPECT_LE(errorOf(same, kernel, n, false), 1e-5);
+}
+
+TEST(HMatrixOperator, countsWhatComesAndWhatIsSentBack) {
+  const int n = 900;
+  const Problem problem(n);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const ClusterTree tree = problem.tree();
+  const Operator A(Tpetra::getDefaultComm(), tree, kernel, accurate(1e-4));
+  const auto& map = *A.getDomainMap();
+  std::vector<char> rows(n), columns(n);
+  for (const Block& block : A.blocks()) {
+    std::fill(rows.begin() + block.rowBegin, rows.begin() + block.rowEnd, 1);
+    std::fill(columns.begin() + block.columnBegin, columns.begin() + block.columnEnd, 1);
+  }
+  std::int64_t gathered = 0, sentBack = 0;
+  for (int place = 0; place < n; ++place) {
+    const bool isRemote = !map.isNodeGlobalElement(tree.order()[place]);
+    gathered += columns[place] && isRemote ? 1 : 0;
+    sentBack += rows[place] && isRemote ? 1 : 0;
+  }
+  const int rank = map.getComm()->getRank();
+  EXPECT_EQ(gathered, A.report().gatheredOfRank[rank]);
+  EXPECT_EQ(sentBack, A.report().sentBackOfRank[rank]);
+}
+
 TEST(HMatrixOperator, givesTheSameBitsEachTime) {
   const Problem problem(900);
   const FunctionKernel<double, Problem> kernel(problem);

@@ -405,6 +405,11 @@ TEST(HMatrixPreconditioner, refusesOptionsMapsAndTransposedProducts) {
   EXPECT_THROW(M.apply(x, two), PlanMismatch);
   EXPECT_THROW(M.apply(wrong, y), PlanMismatch);
   EXPECT_THROW(M.apply(x, wrong), PlanMismatch);
+  MV reversed(test::copyOf(*map, true), 1);  // as long, in another order
+  if (reversed.getLocalLength() > 1) {
+    EXPECT_THROW(M.apply(reversed, y), PlanMismatch);
+    EXPECT_THROW(M.apply(x, reversed), PlanMismatch);
+  }
   M.apply(x, y);
   EXPECT_LE(errorOf(y, problem, blocksOf(problem, good)), 1e-13);
 }

@@ -16,6 +16,15 @@ using MV = Tpetra::MultiVector<>;
 using Map = MV::map_type;
 using GO = Map::global_ordinal_type;
 
+/// A map of the same elements on each rank, in the same order, or in the reverse one.
+inline Teuchos::RCP<const Map> copyOf(const Map& map, bool reversed) {
+  std::vector<GO> indices(Impl::localLength(map));
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    indices[reversed ? indices.size() - 1 - i : i] = map.getGlobalElement(static_cast<int>(i));
+  }
+  return Teuchos::rcp(new Map(map.getGlobalNumElements(), Teuchos::arrayViewFromVector(indices), 0, map.getComm()));
+}
+
 inline double valueAt(GO i, std::size_t column) {
   return std::sin(1.0 + static_cast<double>(i) * (1.0 + 0.1 * static_cast<double>(column)));
 }

@@ -376,6 +376,7 @@ TEST(HMatrixProgress, growsToOne) {
   const HMatrix<double, Space> matrix(c.tree, c.tree, kernel, options);
   ASSERT_GT(told.size(), 5U);
   EXPECT_GT(told.front(), 0);
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
   EXPECT_EQ(told.back(), 1);
 }
 

@@ -147,6 +147,9 @@ class DeviceEntryKernel : public EntryKernel<Scalar> {
     using MemorySpace = typename Entry::memory_space;
     using Value = typename Entry::value_type;
     using Fill = Impl::FillBlocks<Entry>;
+    static_assert(
+        Kokkos::SpaceAccessibility<typename Fill::space, Kokkos::DefaultExecutionSpace::memory_space>::accessible,
+        "values are in memory of Kokkos' default execution space: the functor's memory_space has to be that, too");
     if (numBlocks == 0) {
       return true;
     }

@@ -16,7 +16,8 @@ struct DeviceBlock {
 };
 
 /// The entries of a matrix that is never stored whole. Implement entry(); and block(), where several entries at once
-/// are cheaper. Both are called by several threads at a time, and must give the same values each time.
+/// are cheaper. Both are called by several threads at a time, and must give the same values each time. They are called
+/// within a parallel region of Kokkos: they may not start another one, nor call MPI, nor wait for another thread.
 ///
 /// \tparam Scalar float, double or std::complex<double>
 template <class Scalar>

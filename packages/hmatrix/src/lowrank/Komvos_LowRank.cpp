@@ -17,10 +17,8 @@
 namespace Komvos {
 namespace {
 
-template <class Scalar>
-double squareOf(Scalar value) {
-  return static_cast<double>(std::norm(value));
-}
+double squareOf(double value) { return value * value; }  // of floats, too: their squares may be no floats
+double squareOf(std::complex<double> value) { return std::norm(value); }
 
 template <class Scalar>
 double squaredNorm(const std::vector<Scalar>& values) {
@@ -58,8 +56,11 @@ class CrossSearch {
         }
       }
       const Place pivot = complete(next);
-      if (pivot.isNone()) {
-        next = {};
+      if (pivot.isNone()) {  // what is left there is rounding; perhaps it is everywhere
+        next = worstSample(accuracy);
+        if (next.isNone()) {
+          return true;
+        }
         continue;
       }
       if (result_.rank == most_) {

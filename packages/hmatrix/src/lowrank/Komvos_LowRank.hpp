@@ -29,7 +29,9 @@ enum class Approximation {
 };
 
 struct LowRankOptions {
-  double accuracy = 1e-4;  ///< of each block: ||B - u v^T|| <= accuracy ||B||, in the Frobenius norm
+  /// Of each block: ||B - u v^T|| <= accuracy ||B||, in the Frobenius norm, as estimated by crosses and samples, see
+  /// approximate(). For an HMatrix at least 50 machine epsilons of the scalar: 1.1e-14, 6e-6 for float.
+  double accuracy = 1e-4;
   Approximation approximation = Approximation::Aca;
   bool recompress = true;  ///< to the least rank that keeps the accuracy
 };
@@ -40,6 +42,9 @@ struct LowRankOptions {
 /// is not safe: a row of zeros, or rows that see only some of the columns (corners, parallel surfaces under the
 /// double-layer kernel), end it too early. So the residual of a few other rows and columns, spread over the block, is
 /// looked at before it stops, and where it is too large they are the next pivots. ACA+ is that of Grasedyck.
+///
+/// A sample proves nothing: of a block in which only a few rows and columns are not zero, as of kernels with compact
+/// support, it may see none. For such kernels take Svd, or a smaller `eta`, so that these blocks are dense.
 /// \throws BadInput if an entry that was looked at is not finite
 /// \return nothing where the factors would take as much memory as the block itself
 template <class Scalar>

@@ -22,6 +22,7 @@
 #include "Komvos_LocalInverse_def.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_RequireMap.hpp"
 
 namespace Komvos {
 namespace Impl {
@@ -231,12 +232,11 @@ void HMatrixPreconditioner<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::re
   if (mode != Teuchos::NO_TRANS) {
     throw BadInput("HMatrixPreconditioner::apply: there is no transposed product");
   }
-  const std::size_t length = Impl::localLength(*map);
-  if (X.getLocalLength() != length || Y.getLocalLength() != length || X.getNumVectors() != Y.getNumVectors()) {
-    throw PlanMismatch("HMatrixPreconditioner::apply: X is " + std::to_string(X.getLocalLength()) + " x " +
-                       std::to_string(X.getNumVectors()) + " and Y " + std::to_string(Y.getLocalLength()) + " x " +
-                       std::to_string(Y.getNumVectors()) + "; both have to have " + std::to_string(length) +
-                       " rows (rank " + std::to_string(ours->rank()) + ")");
+  Impl::requireMap("HMatrixPreconditioner::apply: X", *X.getMap(), *map);
+  Impl::requireMap("HMatrixPreconditioner::apply: Y", *Y.getMap(), *map);
+  if (X.getNumVectors() != Y.getNumVectors()) {
+    throw PlanMismatch("HMatrixPreconditioner::apply: X has " + std::to_string(X.getNumVectors()) + " columns, Y " +
+                       std::to_string(Y.getNumVectors()) + " (rank " + std::to_string(ours->rank()) + ")");
   }
 }
 

@@ -23,6 +23,7 @@ namespace Komvos {
 struct HMatrixOperatorReport : HMatrixReport {
   std::vector<std::int64_t> bytesOfRank;
   std::vector<std::int64_t> gatheredOfRank;  ///< values of x that come from other ranks, for one vector
+  std::vector<std::int64_t> sentBackOfRank;  ///< parts of y that go to the ranks that own them, for one vector
 
   /// The largest of bytesOfRank, as a multiple of the mean.
   double imbalance() const {
@@ -33,11 +34,13 @@ struct HMatrixOperatorReport : HMatrixReport {
 
 /// The hierarchical matrix of an EntryKernel, its blocks dealt out to ranks so that all have about the same bytes.
 ///
-/// Unknown i of the user is global index i of the maps. Each rank has those of neighbouring clusters; vectors with
-/// another distribution come and go by a Tpetra::Import. Of x, a rank gets the clusters that its blocks need, of y it
-/// sends what belongs to others, both along node-aware routes. While x arrives, blocks are multiplied whose columns are
-/// here, most of the near field among them. Every block is approximated whole by one rank, so the
-/// matrix is the same, to the last bit, on any number of ranks; products differ by the rounding of their sums.
+/// Unknown i of the user is global index i of the maps. Each rank has those of neighbouring clusters, in an order of
+/// its own: make vectors from getDomainMap(), and fill them by global index. Vectors with another distribution, or
+/// another order on the ranks, come and go by a Tpetra::Import; apply() refuses them. Of x, a rank gets the clusters
+/// that its blocks need, of y it sends what belongs to others, both along node-aware routes. While x arrives, blocks
+/// are multiplied whose columns are here, most of the near field among them. Every block is approximated whole by one
+/// rank, so the matrix is the same, to the last bit, on any number of ranks; products differ by the rounding of their
+/// sums.
 ///
 /// \code
 /// Komvos::ClusterTree tree(centres);
@@ -56,6 +59,8 @@ class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdi
 
   /// \param tree of rows and columns, the same on all ranks; not needed afterwards
   /// \param kernel gives any entry on any rank; not needed afterwards
+  /// \param options of the matrix, the same on all ranks but for `progress`, which tells of the rank's own part
+  /// \param exchange how parts of x and of y travel
   /// \note Collective.
   /// \throws BadInput on all ranks for options out of range, or if the kernel throws on one
   HMatrixOperator(const Teuchos::RCP<const Teuchos::Comm<int>>& comm, const ClusterTree& tree,
@@ -67,12 +72,13 @@ class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdi
   Teuchos::RCP<const map_type> getRangeMap() const override;
   bool hasTransposeApply() const override { return true; }
 
-  /// Y = alpha op(A) X + beta Y. Y may be X.
-  /// \note Collective. \throws PlanMismatch if a vector does not fit
+  /// Y = alpha op(A) X + beta Y. Y may be X. CONJ_TRANS is TRANS.
+  /// \note Collective. \throws PlanMismatch if a vector has other elements than getDomainMap(), or another order
   void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
              Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),
              Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;
   /// Y = A X without a gather of X: only parts of Y travel, from ranks whose blocks reach into rows of others.
+  /// \param X all elements on each rank: those of rank 0 in the order of its part of getDomainMap(), of rank 1, ...
   /// \note Collective. \throws PlanMismatch if a vector does not fit
   void applyToWhole(const multivector_type& X, multivector_type& Y) const override;
 

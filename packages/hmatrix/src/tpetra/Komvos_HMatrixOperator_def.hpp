@@ -21,6 +21,7 @@
 #include "Komvos_HMatrixOperator.hpp"
 #include "Komvos_HMatrix_def.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_RequireMap.hpp"
 
 namespace Komvos {
 namespace Impl {
@@ -258,11 +259,15 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::makeRepo
     return all;
   };
   report.bytesOfRank = gather(mine.bytes);
-  std::int64_t remote = 0;
-  for (std::size_t i = 0; i < Impl::localLength(*columnMap); ++i) {
-    remote += map->isNodeGlobalElement(columnMap->getGlobalElement(static_cast<LocalOrdinal>(i))) ? 0 : 1;
-  }
-  report.gatheredOfRank = gather(remote);
+  const auto remoteOf = [&](const map_type& elements) {
+    std::int64_t remote = 0;
+    for (std::size_t i = 0; i < Impl::localLength(elements); ++i) {
+      remote += map->isNodeGlobalElement(elements.getGlobalElement(static_cast<LocalOrdinal>(i))) ? 0 : 1;
+    }
+    return remote;
+  };
+  report.gatheredOfRank = gather(remoteOf(*columnMap));
+  report.sentBackOfRank = gather(remoteOf(*rowMap));
 }
 
 /// \note Collective.
@@ -315,7 +320,7 @@ HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::HMatrixOperator(
   const bool isHalf = matrix_type::storesHalf(tree, tree, kernel, options);
   std::vector<Block> blocks;
   throwOnAllIfAny(s.ours->get(), Impl::errorIn([&] {
-                    Impl::requireAccuracy(options.lowRank.accuracy);
+                    Impl::requireAccuracy<Scalar>(options.lowRank.accuracy);
                     blocks = blockLeaves(tree, tree, options.eta, isHalf ? BlockHalf::Lower : BlockHalf::Both);
                   }));
   const auto bytes = Impl::estimatedBytes(s.ours->get(), rank, size, tree, blocks, kernel, options);
@@ -387,13 +392,15 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
                                                                        Teuchos::ETransp mode, Scalar alpha,
                                                                        Scalar beta) const {
   using Traits = Teuchos::ScalarTraits<Scalar>;
-  static_assert(!Traits::isComplex, "HMatrixOperator: CONJ_TRANS of complex values is still to be written");
+  static_assert(!Traits::isComplex, "HMatrixOperator is for real scalars; HMatrix, on one process, also for complex");
   State& s = *state_;
   const bool transposed = mode != Teuchos::NO_TRANS;
   const halo_type &in = transposed ? *s.rowHalo : *s.columnHalo, &out = transposed ? *s.columnHalo : *s.rowHalo;
   // Whatever is thrown here, nobody waits for what this rank would have sent.
   bool imported = false;
   try {
+    Impl::requireMap("HMatrixOperator::apply: X", *X.getMap(), *s.map);
+    Impl::requireMap("HMatrixOperator::apply: Y", *Y.getMap(), *s.map);
     s.reserve(X.getNumVectors());
     multivector_type &x = transposed ? *s.rows : *s.columns, &y = transposed ? *s.columns : *s.rows;
     y.putScalar(Traits::zero());
@@ -438,6 +445,7 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::applyToWhole(co
       throw PlanMismatch("HMatrixOperator::applyToWhole: x has " + std::to_string(X.getLocalLength()) +
                          " elements here, not all " + std::to_string(s.map->getGlobalNumElements()));
     }
+    Impl::requireMap("HMatrixOperator::applyToWhole: Y", *Y.getMap(), *s.map);
     s.reserve(X.getNumVectors());
     const auto& space = Impl::defaultSpace<typename Node::execution_space>();
     Impl::takeRows(space, s.columnsInWhole, X.getLocalViewDevice(Tpetra::Access::ReadOnly),
