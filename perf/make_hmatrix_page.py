@@ -19,8 +19,8 @@ Made by `perf/make_hmatrix_page.py` from the JSON files that `perf/run_hmatrix.p
 the commit and the machine. Times are medians, ratios are medians of ratios within a sample, in which all that is compared
 takes turns; a set-up is timed once. MB are 10^6 bytes, GB/s 10^9 bytes a second of the stored matrix. "Error" is that of a
 product with random values, relative, against all entries of some rows. Points are on a spiral around a sphere, or
-around a cylinder whose length grows with their number; the kernel is 1/r there, and the Laplace single layer on triangles
-for `komvos bem`.
+around a cylinder whose length grows with their number; the kernel is 1/r there, its mean over a point's share of the
+surface where r is 0, and the Laplace single layer on triangles for `komvos bem`.
 
 ![Time of a product](hmatrix.svg)
 """
@@ -32,7 +32,8 @@ STORAGE = """All matrices are in memory at once. "Times faster" is the time with
 the goal is {goal} at 1e-4 with one vector. {verdict}
 """
 HALF = """Half of the symmetric matrix (`halfIfSymmetric`) takes about half of the memory. A product reads dense blocks and
-factors u once, for both triangles, and factors v twice.
+factors u once, for both triangles, and factors v twice. With reduced values it takes longer than that of the whole matrix,
+the more so for several vectors: decoding costs more than reading there.
 """
 HMAT = """Points, kernel, leaf size (32), eta (2), ACA+ and accuracy, also of hmat-oss' recompression, are the same; the rest is as
 hmat-oss sets it by itself. It stores all blocks here, too. Goals:
@@ -57,9 +58,10 @@ public; its figure 3 names 16.0 for 101,250 unknowns of spheres, 16.7 for 288,00
 over n log2 n. It must count in another way: HACApK's own log of the sphere above would give {hacapk:.0f}. With reduced
 storage, 8 bytes count as a value here.
 """
-RANKS = """Gathered are values of x that come from other ranks, of all ranks together; a full all-gather moves (ranks - 1) n. With
-few ranks nearly all is needed everywhere. There are {cores} cores: 4 ranks share them, and of 16 only what they
-would gather is shown. "Differs" is the relative difference of the energy from that on one rank. {verdict}
+RANKS = """Gathered are values of x that come from other ranks, sent are parts of y that go to the ranks that own them, both of
+all ranks together; a full all-gather moves (ranks - 1) n. With few ranks nearly all of x is needed everywhere. There are
+{cores} cores: 4 ranks share them, and of 16 and 64 only what they would move is shown. "Differs" is the relative
+difference of the energy from that on one rank. {verdict}
 """
 PRECONDITIONERS = """A residual of 1e-6 by pipelined BiCGStab, accuracy of the blocks 1e-4. The array of 27 spheres has 1 V and
 -1 V in turn. One application is the time in the preconditioner over the number of products. "In all" is its set-up and
@@ -315,21 +317,22 @@ def ranks(path, report):
     for case in report["cases"]:
         matrix, count = case["matrix"], case["ranks"]
         gathered, full = sum(matrix["gathered_values_of_mpi_rank"]), (count - 1) * matrix["unknowns"]
+        sent = sum(matrix["sent_back_values_of_mpi_rank"])
         imbalances.append(matrix["imbalance"])
         row = [name_of(case), f"{matrix['unknowns']:,}", count,
                f"{megabytes(min(matrix['bytes_of_mpi_rank']))} to {megabytes(max(matrix['bytes_of_mpi_rank']))}",
-               f"{matrix['imbalance']:.3f}", f"{gathered:,}", f"{gathered / full:.2f}" if full else ""]
+               f"{matrix['imbalance']:.3f}", f"{gathered:,}", *(f"{part / full:.2f}" if full else "" for part in (gathered, sent))]
         if case["solve"]:
             expected = alone[name_of(case)]["result"]["energy"]
             differences.append(abs(case["result"]["energy"] / expected - 1))
             row += [f"{case['setup_seconds']:.1f}", milliseconds(case["product"]["seconds"]), f"{case['solve']['seconds']:.2f}", iterations(case),
                     f"{differences[-1]:.1e}"]
-        rows.append([*row, *[""] * (12 - len(row))])
+        rows.append([*row, *[""] * (13 - len(row))])
     verdict = (f"Bytes of the rank with most are up to {max(imbalances):.3f} of the mean; energies differ by up to "
                f"{max(differences):.1e}, solved to 1e-8.")
     return (caption(path, report) + "\n" + RANKS.format(cores=report["cores"], verdict=verdict) + "\n"
-            + table(["case", "unknowns", "ranks", "MB of a rank", "largest of the mean", "gathered", "of all-gather",
-                     "set-up, s", "product, ms", "solve, s", "iterations", "differs"], rows))
+            + table(["case", "unknowns", "ranks", "MB of a rank", "largest of the mean", "gathered",
+                     "of all-gather", "sent of it", "set-up, s", "product, ms", "solve, s", "iterations", "differs"], rows))
 
 
 def in_all(case):
