@@ -23,9 +23,11 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
+# Paths below the checkout count as relative ones, so that another clone finds what was compiled in this one.
 find_program(Komvos_CCACHE ccache)
 if(Komvos_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${Komvos_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${Komvos_CCACHE}")
 endif()
 
 # Our own targets are compiled with warnings; Trilinos' headers are system headers and stay silent.
