@@ -21,7 +21,9 @@ using Komvos::ExchangeOptions;
 using Komvos::NodeAwareDistributor;
 using Komvos::PlanMismatch;
 using Komvos::RouteChoice;
-using Device = Komvos::DefaultNode::device_type;
+/// With plain device memory: Tpetra's distributor refuses managed memory.
+using Space = Komvos::DefaultNode::execution_space;
+using Device = Kokkos::Device<Space, Komvos::Impl::BufferSpace<Space>::type>;
 
 /// An odd size, so that nothing but bytes can be copied; it says where it comes from.
 struct Packet {

@@ -123,7 +123,8 @@ TEST(RowTransfer, ImportsRowsAsTpetraDoes) {
                                                                      {blocks, withRowsOfOthers(blocks, n, 4)},
                                                                      {scattered, withRowsOfOthers(scattered, n, 5)}};
   unsigned seed = 0;
-  for (const auto& [from, to] : moves) {
+  for (const auto& move : moves) {
+    const auto from = move.first, to = move.second;  // nvcc captures no structured bindings
     const RCP<const Matrix> source = makeMatrix(from, from, skewed(n, ++seed), n);
     const Import import(from, to);
     const auto expected = Tpetra::importAndFillCompleteCrsMatrix<Matrix>(source, import, from, from);
@@ -372,9 +373,9 @@ TEST(RowTransfer, RefusesOnAllRanksWhatOneGetsWrong) {
   RowTransfer<> transfer(Import(from, to));
   const auto open = rcp(new Matrix(from, 3));
   const auto onLast = [&](const RCP<Matrix>& wrong) { return comm->getRank() == last ? wrong : good; };
-  for (const auto& [matrix, words] : {std::pair<RCP<Matrix>, std::string>(open, "not fill-complete"),
-                                      std::pair<RCP<Matrix>, std::string>(other, "another map")}) {
-    const std::string said = commonError(words, [&] { transfer.transfer(*onLast(matrix), Tpetra::REPLACE); });
+  for (const auto& wrong : {std::pair<RCP<Matrix>, std::string>(open, "not fill-complete"),
+                            std::pair<RCP<Matrix>, std::string>(other, "another map")}) {
+    const std::string said = commonError(wrong.second, [&] { transfer.transfer(*onLast(wrong.first), Tpetra::REPLACE); });
     EXPECT_NE(std::string::npos, said.find("rank " + std::to_string(last))) << said;
   }
   commonError("none of ADD", [&] { transfer.transfer(*good, Tpetra::ABSMAX); });
