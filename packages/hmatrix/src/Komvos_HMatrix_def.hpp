@@ -296,6 +296,10 @@ void HMatrix<Scalar, ExecutionSpace>::placeIn(const std::vector<int>& rows, int 
 template <class Scalar, class ExecutionSpace>
 void HMatrix<Scalar, ExecutionSpace>::useKernel(Impl::PanelKernel kernel) {
   state_->kernel = kernel;
+  if (kernel == Impl::PanelKernel::Teams) {
+    state_->first.prepareTeams(state_->firstLayout);
+    state_->second.prepareTeams(state_->secondLayout);
+  }
 }
 template <class Scalar, class ExecutionSpace>
 void HMatrix<Scalar, ExecutionSpace>::useVectorUnit(Impl::VectorUnit unit) {

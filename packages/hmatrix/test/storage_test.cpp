@@ -85,6 +85,7 @@ class OneStrip {
     }
     Kokkos::deep_copy(bytes, host);
     panels_ = Impl::Panels<Real, Space>(layout_, bytes);
+    panels_.prepareTeams(layout_);
   }
 
   static int inputOf(int column) { return column < 47 ? 10 + column : 80 + column - 47; }

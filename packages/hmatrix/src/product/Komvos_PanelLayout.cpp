@@ -1,7 +1,7 @@
 /// \file Komvos_PanelLayout.cpp
-#include <algorithm>
+#include "Komvos_PanelLayout.hpp"
 
-#include "Komvos_Panels.hpp"
+#include <algorithm>
 
 namespace Komvos::Impl {
 

@@ -1,8 +1,7 @@
 /// \file Komvos_Panels_def.hpp
 /// How it works: the values of all panels are one array, in the order in which they are read, so a product is one pass
 /// over memory. On CPUs each thread has one piece of that array, and takes strips by Komvos_StripKernel.hpp. On GPUs a
-/// team has a panel. Its `lanes` take each one row, and every so many-th column; then the lanes of a row are summed in
-/// their order.
+/// team has a task of a TeamPlan, see Komvos_TeamProduct.hpp.
 #pragma once
 
 #include <algorithm>
@@ -13,44 +12,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "Komvos_PanelData.hpp"
 #include "Komvos_Panels.hpp"
+#include "Komvos_TeamProduct.hpp"
 
 namespace Komvos::Impl {
-
-template <class Value>
-struct RealPart {
-  using type = Value;
-};
-template <class Real>
-struct RealPart<Kokkos::complex<Real>> {
-  using type = Real;
-};
-
-/// What kernels need of Panels.
-template <class Value>
-struct PanelData {
-  const unsigned char* values;
-  const Panel* panels;
-  const PanelStrip* strips;
-  const PanelRun* runs;
-  const double* outputScale;  ///< or nullptr
-
-  /// Values of a strip, without the scale of their run. \param index of the value in the strip
-  KOKKOS_INLINE_FUNCTION Value valueAt(const PanelStrip& strip, std::ptrdiff_t index) const {
-    const unsigned char* const upper = values + strip.firstByte;
-    if (strip.format == ValueFormat::Whole) {
-      return reinterpret_cast<const Value*>(upper)[index];
-    }
-    if constexpr (std::is_floating_point_v<Value>) {
-      return integerAt<Value>(strip.format, upper, values + strip.lowerByte, index);
-    } else {
-      return Value(0);  // complex values are whole
-    }
-  }
-  KOKKOS_INLINE_FUNCTION Value scaled(Value sum, std::ptrdiff_t output) const {
-    return outputScale != nullptr ? sum * static_cast<typename RealPart<Value>::type>(outputScale[output]) : sum;
-  }
-};
 
 /// sums[rows x N] += strip * input: what a StripKernel does, in plain code.
 template <int N, class Value>
@@ -191,76 +157,6 @@ struct ThreadProduct {
       for (int i = 0; i < panel.rows * N; ++i) {
         out[i] = data.scaled(sums[i], panel.output + i / N);
       }
-    }
-  }
-};
-
-/// A team has a panel. The number of lanes does not depend on the team's size, so neither do the sums.
-template <int N, class Value, class ExecutionSpace>
-struct TeamProduct {
-  using team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
-  using scratch = Kokkos::View<Value*, typename ExecutionSpace::scratch_memory_space, Kokkos::MemoryUnmanaged>;
-  static constexpr int lanes = 2 * PanelLayout::mostRows;
-
-  PanelData<Value> data;
-  const Value* input;
-  Value* output;
-  bool add;
-
-  static std::size_t scratchBytes() { return scratch::shmem_size((lanes + PanelLayout::mostRows) * N); }
-
-  KOKKOS_INLINE_FUNCTION void operator()(const team& member) const {
-    const Panel panel = data.panels[member.league_rank()];
-    Value* const out = output + static_cast<std::ptrdiff_t>(panel.output) * N;
-    const scratch memory(member.team_scratch(0), (lanes + PanelLayout::mostRows) * N);
-    Value *const partial = memory.data(), *const sums = partial + lanes * N;
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, panel.rows * N),
-                         [&](int i) { sums[i] = add ? out[i] : Value(0); });
-    member.team_barrier();
-    for (int s = panel.firstStrip; s < panel.lastStrip; ++s) {
-      const PanelStrip strip = data.strips[s];
-      const int perRow = lanes / strip.rows;
-      Kokkos::parallel_for(Kokkos::TeamThreadRange(member, perRow * strip.rows), [&](int lane) {
-        multiplyLane(strip, lane % strip.rows, lane / strip.rows, perRow, partial);
-      });
-      member.team_barrier();
-      Kokkos::parallel_for(Kokkos::TeamThreadRange(member, strip.rows * N), [&](int i) {
-        const int row = i / N, q = i % N;
-        Value sum = sums[strip.row * N + i];
-        for (int k = 0; k < perRow; ++k) {
-          sum += partial[(k * strip.rows + row) * N + q];
-        }
-        sums[strip.row * N + i] = sum;
-      });
-      member.team_barrier();
-    }
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, panel.rows * N),
-                         [&](int i) { out[i] = data.scaled(sums[i], panel.output + i / N); });
-  }
-
-  KOKKOS_INLINE_FUNCTION void multiplyLane(const PanelStrip& strip, int row, int first, int step,
-                                           Value* partial) const {
-    Value sum[N];
-    for (int q = 0; q < N; ++q) {
-      sum[q] = Value(0);
-    }
-    std::ptrdiff_t column = row;
-    int skip = first;
-    for (int run = strip.firstRun; run < strip.lastRun; ++run) {
-      const PanelRun r = data.runs[run];
-      const auto scale = static_cast<typename RealPart<Value>::type>(r.scale);
-      int c = skip;
-      for (; c < r.columns; c += step) {
-        const Value value = data.valueAt(strip, column + static_cast<std::ptrdiff_t>(c) * strip.rows) * scale;
-        for (int q = 0; q < N; ++q) {
-          sum[q] += value * input[(static_cast<std::ptrdiff_t>(r.input) + c) * N + q];
-        }
-      }
-      skip = c - r.columns;
-      column += static_cast<std::ptrdiff_t>(r.columns) * strip.rows;
-    }
-    for (int q = 0; q < N; ++q) {
-      partial[(first * strip.rows + row) * N + q] = sum[q];
     }
   }
 };
@@ -453,6 +349,20 @@ Panels<Value, ExecutionSpace>::Panels(const PanelLayout& layout, byte_view value
   }
   share.push_back(static_cast<int>(panels.size()));
   share_ = deviceList<memory_space>("Komvos::Panels::share", share);
+  if (!runsOnHost<ExecutionSpace>()) {
+    prepareTeams(layout);
+  }
+}
+
+template <class Value, class ExecutionSpace>
+void Panels<Value, ExecutionSpace>::prepareTeams(const PanelLayout& layout) {
+  const TeamPlan plan(layout, sizeof(Value));
+  numPartials_ = plan.numPartials();
+  parts_ = deviceList<memory_space>("Komvos::Panels::parts", plan.parts());
+  tasks_ = deviceList<memory_space>("Komvos::Panels::tasks", plan.tasks());
+  sharedPanels_ = deviceList<memory_space>("Komvos::Panels::sharedPanels", plan.sharedPanels());
+  runOfColumn_ = deviceList<memory_space>("Komvos::Panels::runOfColumn", plan.runOfColumn());
+  firstColumnOfRun_ = deviceList<memory_space>("Komvos::Panels::firstColumnOfRun", plan.firstColumnOfRun());
 }
 
 template <class Value>
@@ -483,8 +393,8 @@ void storeColumn(const PanelLayout& layout, unsigned char* bytes, StripPlace pla
 
 template <int N, class Value, class ExecutionSpace>
 void launchProduct(const ExecutionSpace& space, PanelKernel kernel, VectorUnit unit, const PanelData<Value>& data,
-                   int numPanels, const Kokkos::View<int*, typename BufferSpace<ExecutionSpace>::type>& share,
-                   const Value* input, Value* output, bool add) {
+                   const Kokkos::View<int*, typename BufferSpace<ExecutionSpace>::type>& share,
+                   const TeamData<Value>& teams, const Value* input, Value* output, bool add) {
   if (kernel == PanelKernel::Threads) {
     const int pieces = static_cast<int>(share.extent(0)) - 1;
     using Policy = Kokkos::RangePolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
@@ -493,34 +403,42 @@ void launchProduct(const ExecutionSpace& space, PanelKernel kernel, VectorUnit u
                                                                  input, output, add});
     return;
   }
-  using Teams = TeamProduct<N, Value, ExecutionSpace>;
-  const int teamSize = runsOnHost<ExecutionSpace>() ? 1 : static_cast<int>(Teams::lanes);
-  Kokkos::parallel_for("Komvos::Panels::multiply",
-                       Kokkos::TeamPolicy<ExecutionSpace>(space, numPanels, teamSize)
-                           .set_scratch_size(0, Kokkos::PerTeam(Teams::scratchBytes())),
-                       Teams{data, input, output, add});
+  launchTeams<N>(space, data, teams, input, output, add);
 }
 
 template <class Value, class ExecutionSpace>
 void Panels<Value, ExecutionSpace>::multiply(const ExecutionSpace& space, PanelKernel kernel, int numVectors,
                                              const Value* input, Value* output, bool add) const {
-  const int numPanels = static_cast<int>(panels_.extent(0));
-  if (numPanels == 0) {
+  if (panels_.extent(0) == 0) {
     return;
   }
+  const std::size_t partials = static_cast<std::size_t>(numPartials_) * PanelLayout::mostRows * numVectors;
+  if (kernel == PanelKernel::Teams && partials_.extent(0) < partials) {
+    partials_ = {};
+    partials_ = Kokkos::View<Value*, memory_space>(
+        Kokkos::view_alloc("Komvos::Panels::partials", Kokkos::WithoutInitializing), partials);
+  }
+  const TeamData<Value> teams{static_cast<int>(tasks_.extent(0)),
+                              static_cast<int>(sharedPanels_.extent(0)),
+                              parts_.data(),
+                              tasks_.data(),
+                              sharedPanels_.data(),
+                              runOfColumn_.data(),
+                              firstColumnOfRun_.data(),
+                              partials_.data()};
   const PanelData<Value> data{values_.data(), panels_.data(), strips_.data(), runs_.data(), outputScale_.data()};
   switch (numVectors) {
     case 1:
-      return launchProduct<1>(space, kernel, vectorUnit_, data, numPanels, share_, input, output, add);
+      return launchProduct<1>(space, kernel, vectorUnit_, data, share_, teams, input, output, add);
     case 2:
-      return launchProduct<2>(space, kernel, vectorUnit_, data, numPanels, share_, input, output, add);
+      return launchProduct<2>(space, kernel, vectorUnit_, data, share_, teams, input, output, add);
     case 4:
-      return launchProduct<4>(space, kernel, vectorUnit_, data, numPanels, share_, input, output, add);
+      return launchProduct<4>(space, kernel, vectorUnit_, data, share_, teams, input, output, add);
     case 8:
-      return launchProduct<8>(space, kernel, vectorUnit_, data, numPanels, share_, input, output, add);
+      return launchProduct<8>(space, kernel, vectorUnit_, data, share_, teams, input, output, add);
     default:
       if constexpr (mostVectors == 16) {
-        launchProduct<16>(space, kernel, vectorUnit_, data, numPanels, share_, input, output, add);
+        launchProduct<16>(space, kernel, vectorUnit_, data, share_, teams, input, output, add);
       }
   }
 }

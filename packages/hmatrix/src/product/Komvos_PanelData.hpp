@@ -1,0 +1,61 @@
+/// \file Komvos_PanelData.hpp
+/// What kernels read of panels.
+#pragma once
+
+#include <Kokkos_Core.hpp>
+#include <cstddef>
+#include <type_traits>
+
+#include "Komvos_PanelLayout.hpp"
+#include "Komvos_ValueFormat.hpp"
+
+namespace Komvos::Impl {
+
+template <class Value>
+struct RealPart {
+  using type = Value;
+};
+template <class Real>
+struct RealPart<Kokkos::complex<Real>> {
+  using type = Real;
+};
+
+/// What kernels need of Panels.
+template <class Value>
+struct PanelData {
+  const unsigned char* values;
+  const Panel* panels;
+  const PanelStrip* strips;
+  const PanelRun* runs;
+  const double* outputScale;  ///< or nullptr
+
+  /// Values of a strip, without the scale of their run. \param index of the value in the strip
+  KOKKOS_INLINE_FUNCTION Value valueAt(const PanelStrip& strip, std::ptrdiff_t index) const {
+    const unsigned char* const upper = values + strip.firstByte;
+    if (strip.format == ValueFormat::Whole) {
+      return reinterpret_cast<const Value*>(upper)[index];
+    }
+    if constexpr (std::is_floating_point_v<Value>) {
+      return integerAt<Value>(strip.format, upper, values + strip.lowerByte, index);
+    } else {
+      return Value(0);  // complex values are whole
+    }
+  }
+  /// The same where the format is known.
+  template <ValueFormat Format>
+  KOKKOS_INLINE_FUNCTION Value valueAs(const PanelStrip& strip, std::ptrdiff_t index) const {
+    const unsigned char* const upper = values + strip.firstByte;
+    if constexpr (Format == ValueFormat::Whole) {
+      return reinterpret_cast<const Value*>(upper)[index];
+    } else if constexpr (std::is_floating_point_v<Value>) {
+      return integerAt<Value>(Format, upper, values + strip.lowerByte, index);
+    } else {
+      return Value(0);
+    }
+  }
+  KOKKOS_INLINE_FUNCTION Value scaled(Value sum, std::ptrdiff_t output) const {
+    return outputScale != nullptr ? sum * static_cast<typename RealPart<Value>::type>(outputScale[output]) : sum;
+  }
+};
+
+}  // namespace Komvos::Impl
