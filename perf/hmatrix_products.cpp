@@ -1,11 +1,13 @@
 // What does a product of a hierarchical matrix cost: of the bandwidth at which memory can be read, with values stored
 // whole or reduced, all or half of a symmetric matrix, and beside hmat-oss on the same points, with the same kernel and
-// accuracy? All matrices are made first; their products, and reads of as many bytes, take turns. One process.
+// accuracy? All matrices are made first; their products, and reads of as many bytes, take turns. One process. With
+// --on-device the same on Kokkos' default execution space: a GPU, where there is one.
 #include <CLI/CLI.hpp>
 #include <Kokkos_Core.hpp>
 #include <Tpetra_Core.hpp>
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -28,12 +30,13 @@ namespace {
 using Komvos::Point3;
 using Komvos::Perf::OneOverDistance;
 using Komvos::Perf::pointsOf;
-using Space = Kokkos::DefaultHostExecutionSpace;
-using Matrix = Komvos::HMatrix<double, Space>;
-using Vectors = Kokkos::View<double**, Kokkos::LayoutLeft, Kokkos::HostSpace>;
+using HostSpace = Kokkos::DefaultHostExecutionSpace;
+template <class Space>
+using Vectors = Kokkos::View<double**, Kokkos::LayoutLeft, typename Komvos::Impl::BufferSpace<Space>::type>;
+using HostVectors = Vectors<HostSpace>;
 
 /// || y - A x || / || y || in some rows, without hierarchical matrices.
-double errorIn(const OneOverDistance& entry, const Vectors& x, const Vectors& y) {
+double errorIn(const OneOverDistance& entry, const HostVectors& x, const HostVectors& y) {
   const int n = static_cast<int>(x.extent(0)), rows = std::min(n, 200);
   double difference = 0, all = 0;
   for (int k = 0; k < rows; ++k) {
@@ -48,36 +51,56 @@ double errorIn(const OneOverDistance& entry, const Vectors& x, const Vectors& y)
   return std::sqrt(difference / all);
 }
 
+/// 4,096 values by a thread of a CPU, one after the other.
+struct SumOfPiece {
+  const double* values;
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t piece, double& to) const {
+    double sums[16] = {};
+    for (std::int64_t i = piece * 4096; i < (piece + 1) * 4096; i += 16) {
+      for (int k = 0; k < 16; ++k) {
+        sums[k] += values[i + k];
+      }
+    }
+    for (const double sum : sums) {
+      to += sum;
+    }
+  }
+};
+
+/// 16 bytes by a thread of a GPU, beside those of the next thread.
+struct alignas(16) PairOfValues {
+  double first, second;
+};
+struct SumOfPair {
+  const PairOfValues* values;
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i, double& to) const {
+    const PairOfValues pair = values[i];
+    to += pair.first + pair.second;
+  }
+};
+
 /// Reads as many bytes as a product, and does next to nothing with them.
+template <class Space>
 class StreamRead {
  public:
   explicit StreamRead(std::int64_t mostBytes)
-      : values_("Komvos::StreamRead", static_cast<std::size_t>(mostBytes) / 8) {}
+      : values_("Komvos::StreamRead", static_cast<std::size_t>(mostBytes) / 8 + 2) {}
   void run(std::int64_t bytes) {
-    constexpr std::int64_t piece = 4096;
-    const double* values = values_.data();
+    using Policy = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
     double sum = 0;
-    Kokkos::parallel_reduce(
-        "Komvos::StreamRead", Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>(0, bytes / 8 / piece),
-        [=](std::int64_t p, double& to) {
-          double sums[16] = {};
-          for (std::int64_t i = p * piece; i < (p + 1) * piece; i += 16) {
-            for (int k = 0; k < 16; ++k) {
-              sums[k] += values[i + k];
-            }
-          }
-          for (const double s : sums) {
-            to += s;
-          }
-        },
-        sum);
+    if constexpr (Komvos::Impl::runsOnHost<Space>()) {
+      Kokkos::parallel_reduce("Komvos::StreamRead", Policy(0, bytes / 8 / 4096), SumOfPiece{values_.data()}, sum);
+    } else {
+      Kokkos::parallel_reduce("Komvos::StreamRead", Policy(0, bytes / 16),
+                              SumOfPair{reinterpret_cast<const PairOfValues*>(values_.data())}, sum);
+    }
     if (sum != 0) {
       throw std::logic_error("a sum of zeros is not zero");
     }
   }
 
  private:
-  Kokkos::View<double*, Kokkos::HostSpace> values_;
+  Kokkos::View<double*, typename Komvos::Impl::BufferSpace<Space>::type> values_;
 };
 
 #ifdef KOMVOS_HAVE_HMAT_OSS
@@ -120,7 +143,7 @@ class HmatOss {
   HmatOss(const HmatOss&) = delete;
   HmatOss& operator=(const HmatOss&) = delete;
 
-  void multiply(const Vectors& x, const Vectors& y) {
+  void multiply(const HostVectors& x, const HostVectors& y) {
     double one = 1, zero = 0;
     hmat_.gemv('N', &one, matrix_, x.data(), &zero, y.data(), static_cast<int>(x.extent(1)));
   }
@@ -147,20 +170,23 @@ struct Options {
   std::vector<int> vectors{1};
   int n = 10000, leaf = 32, samples = 30;
   double accuracy = 1e-4, eta = 2;
-  bool withHmatOss = true;
+  bool withHmatOss = true, onDevice = false, transposed = false;
 };
 
 /// A matrix whose products are timed.
+template <class Space>
 struct Candidate {
   std::string name;
   nlohmann::json report;
   std::int64_t bytesRead = 0;  ///< 0: not compared with reads
-  std::function<void(const Vectors& x, const Vectors& y)> multiply;
+  std::function<void(const Vectors<Space>& x, const Vectors<Space>& y)> multiply;
 };
 
 /// \param storage "whole", "reduced", "half" or "half-reduced"
-Candidate makeOurs(const Options& o, const std::string& storage, const Komvos::ClusterTree& tree,
-                   const Komvos::EntryKernel<double>& kernel, double treeSeconds) {
+template <class Space>
+Candidate<Space> makeOurs(const Options& o, const std::string& storage, const Komvos::ClusterTree& tree,
+                          const Komvos::EntryKernel<double>& kernel, double treeSeconds) {
+  using Matrix = Komvos::HMatrix<double, Space>;
   Komvos::HMatrixOptions options;
   options.eta = o.eta;
   options.lowRank.accuracy = o.accuracy;
@@ -181,14 +207,18 @@ Candidate makeOurs(const Options& o, const std::string& storage, const Komvos::C
            {"bytes", report.bytes},
            {"bytes_read", matrix->bytesRead()}},
           matrix->bytesRead(),
-          [matrix](const Vectors& x, const Vectors& y) {
-            matrix->multiply(Space(), x, y);
+          [matrix, transposed = o.transposed](const Vectors<Space>& x, const Vectors<Space>& y) {
+            if (transposed) {
+              matrix->multiplyTransposed(Space(), x, y);
+            } else {
+              matrix->multiply(Space(), x, y);
+            }
             Space().fence();
           }};
 }
 
-Vectors randomVectors(int n, int count) {
-  Vectors x("x", n, count);
+HostVectors randomVectors(int n, int count) {
+  HostVectors x("x", n, count);
   std::mt19937 generator(1);
   std::generate(x.data(), x.data() + x.span(),
                 [&] { return std::uniform_real_distribution<double>(-1, 1)(generator); });
@@ -196,8 +226,11 @@ Vectors randomVectors(int n, int count) {
 }
 
 /// A line for each matrix: how long a product with so many vectors takes, and over those of the others.
-nlohmann::json timeProducts(const Options& o, const std::vector<Candidate>& candidates, StreamRead& read, int vectors) {
-  const Vectors x = randomVectors(o.n, vectors), y("y", o.n, vectors);
+template <class Space>
+nlohmann::json timeProducts(const Options& o, const std::vector<Candidate<Space>>& candidates, StreamRead<Space>& read,
+                            int vectors) {
+  const Vectors<Space> x("x", o.n, vectors), y("y", o.n, vectors);
+  Kokkos::deep_copy(x, randomVectors(o.n, vectors));
   std::vector<std::vector<double>> times(candidates.size()), reads(candidates.size());
   Kokkos::Timer timer;
   for (int sample = -1; sample < o.samples; ++sample) {  // the first one does not count
@@ -237,6 +270,7 @@ nlohmann::json timeProducts(const Options& o, const std::vector<Candidate>& cand
   return lines;
 }
 
+template <class Space>
 nlohmann::json measure(const Options& o) {
   auto points = pointsOf(o.geometry, o.n);
   const OneOverDistance entry = Komvos::Perf::oneOverDistance(points, o.geometry);
@@ -244,30 +278,35 @@ nlohmann::json measure(const Options& o) {
   const Kokkos::Timer timer;
   const Komvos::ClusterTree tree(points, {}, {o.leaf});
   const double treeSeconds = timer.seconds();
-  std::vector<Candidate> candidates;
+  std::vector<Candidate<Space>> candidates;
   std::int64_t mostBytes = 0;
   for (const std::string& storage : o.storage) {
-    candidates.push_back(makeOurs(o, storage, tree, kernel, treeSeconds));
+    candidates.push_back(makeOurs<Space>(o, storage, tree, kernel, treeSeconds));
     mostBytes = std::max(mostBytes, candidates.back().bytesRead);
   }
 #ifdef KOMVOS_HAVE_HMAT_OSS
-  if (o.withHmatOss) {
-    const auto other = std::make_shared<HmatOss>(points, entry, o.accuracy, o.leaf, o.eta, o.compression);
-    candidates.push_back(
-        {"hmat_oss", other->report(), 0, [other](const Vectors& x, const Vectors& y) { other->multiply(x, y); }});
+  if constexpr (Komvos::Impl::runsOnHost<Space>()) {
+    if (o.withHmatOss) {
+      const auto other = std::make_shared<HmatOss>(points, entry, o.accuracy, o.leaf, o.eta, o.compression);
+      candidates.push_back({"hmat_oss", other->report(), 0,
+                            [other](const HostVectors& x, const HostVectors& y) { other->multiply(x, y); }});
+    }
   }
 #endif
   nlohmann::json result{{"geometry", o.geometry}, {"n", o.n},
                         {"accuracy", o.accuracy}, {"eta", o.eta},
                         {"leaf", o.leaf},         {"compression", o.compression},
-                        {"samples", o.samples},   {"threads", Space().concurrency()}};
-  const Vectors x = randomVectors(o.n, 1), y("y", o.n, 1);
-  for (Candidate& one : candidates) {
+                        {"samples", o.samples},   {"threads", Space().concurrency()},
+                        {"space", Space::name()}, {"transposed", o.transposed}};
+  const HostVectors onHost = randomVectors(o.n, 1);
+  const Vectors<Space> x("x", o.n, 1), y("y", o.n, 1);
+  Kokkos::deep_copy(x, onHost);
+  for (Candidate<Space>& one : candidates) {
     one.multiply(x, y);
-    one.report["error"] = errorIn(entry, x, y);
+    one.report["error"] = errorIn(entry, onHost, Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), y));
     result["matrices"].push_back(one.report);
   }
-  StreamRead read(mostBytes);
+  StreamRead<Space> read(mostBytes);
   result["products"] = nlohmann::json::array();
   for (const int vectors : o.vectors) {
     for (const auto& line : timeProducts(o, candidates, read, vectors)) {
@@ -299,9 +338,23 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"whole", "reduced", "half", "half-reduced"}))
       ->capture_default_str();
   app.add_flag("!--without-hmat-oss", o.withHmatOss);
+  std::string json;
+  app.add_option("--json", json, "file to write; otherwise it is written to the output");
+  app.add_flag("--on-device", o.onDevice, "on the default execution space, which may be a GPU");
+  app.add_flag("--transposed", o.transposed, "products of the transposed matrix, which is the same here");
   CLI11_PARSE(app, argc, argv);
   nlohmann::json result{
       {"benchmark", "hmatrix_products"}, {"commit", KOMVOS_COMMIT}, {"processor", Komvos::Impl::processorName()}};
-  result.update(measure(o));
-  std::cout << result.dump(2) << '\n';
+  result.update(o.onDevice ? measure<Kokkos::DefaultExecutionSpace>(o) : measure<HostSpace>(o));
+  if (json.empty()) {
+    std::cout << result.dump(2) << '\n';
+    return 0;
+  }
+  std::ofstream file(json);
+  file << result.dump(2) << '\n';
+  file.close();
+  for (const auto& product : result["products"]) {
+    std::cout << product.dump() << '\n';
+  }
+  return file ? 0 : 1;
 }
