@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Packs the tests of packages/comm and the program komvos, built for NVIDIA GPUs of compute capability 9 (H100, H200),
-with MPI, the CUDA runtime and all other libraries they need, and a script that checks and times them on a machine that
-has nothing but the driver.
+"""Packs the tests of packages/comm and packages/hmatrix, the program komvos and a benchmark of hierarchical matrices,
+built for NVIDIA GPUs of compute capability 9 (H100, H200), with MPI, the CUDA runtime and all other libraries they need,
+and a script that checks and times them on a machine that has nothing but the driver.
 
   test/gpu_bundle.py make         build, and write build/komvos-gpu-bundle.tar.xz
   test/gpu_bundle.py check FILE   unpack and start it here, and in a bare Debian 12 without driver, MPI or Python
@@ -38,6 +38,10 @@ NAME = "komvos-gpu-bundle"
 PACKED_TRILINOS = ROOT.parent / "shared/trilinos/trilinos-13.2-cuda.tar.xz"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "komvos"
 LIMIT = 60 * 2**20  # bytes of the packed file
+BENCHMARK = BUILD / "perf/perf_hmatrix_products"
+WITHOUT_HMAT_OSS = ("-DKomvos_hmat_oss_LIBRARY=OFF", "-DKomvos_hmat_oss_INCLUDE_DIR=OFF")  # that computes on hosts only
+# The programs hold the same parts of Trilinos: the dictionary reaches from one to the next.
+XZ = "xz --lzma2=preset=6,dict=512MiB"
 # The C library and the driver are those of the machine.
 NOT_PACKED = re.compile(r"(ld-linux.*|lib(c|m|mvec|pthread|dl|rt|util|resolv|nsl|anl|cuda))\.so")
 SANITIZER = (Path("/usr/bin"), ("compute-sanitizer", "TreeLauncherSubreaper", "TreeLauncherTargetLdPreloadHelper"),
@@ -118,16 +122,17 @@ def mpi_prefix(given, jobs):
 def build_programs(trilinos, jobs):
     environment = {**os.environ, "OMPI_CXX": str(trilinos / "bin/nvcc_wrapper"),
                    "NVCC_WRAPPER_DEFAULT_COMPILER": "g++-11", "CCACHE_DISABLE": "1"}
-    call("cmake", "--preset", "cuda", f"-DCMAKE_PREFIX_PATH={trilinos}", cwd=ROOT, env=environment,
+    call("cmake", "--preset", "cuda", f"-DCMAKE_PREFIX_PATH={trilinos}", *WITHOUT_HMAT_OSS, cwd=ROOT, env=environment,
          stdout=subprocess.DEVNULL)
-    programs = sorted({run["program"] for run in runs_of_ctest()})
-    call("cmake", "--build", BUILD, "--parallel", str(jobs), "--target", "komvos", *programs, cwd=ROOT, env=environment)
-    return [BUILD / "src/komvos", *(BUILD / "packages/comm/test" / program for program in programs)]
+    programs = sorted({run["path"] for run in runs_of_ctest()})
+    call("cmake", "--build", BUILD, "--parallel", str(jobs), "--target", "komvos", BENCHMARK.name,
+         *(program.name for program in programs), cwd=ROOT, env=environment)
+    return [BUILD / "src/komvos", BENCHMARK, *programs]
 
 
 def runs_of_ctest():
-    """What ctest runs under mpirun on packages/comm, for runs.tsv. Komvos::core has nothing to do with GPUs."""
-    listed = output_of("ctest", "--test-dir", BUILD, "--show-only=json-v1", "-L", "^comm$", "-LE", "^core$")
+    """What ctest runs under mpirun of these packages, for runs.tsv. Komvos::core has nothing to do with GPUs."""
+    listed = output_of("ctest", "--test-dir", BUILD, "--show-only=json-v1", "-L", "^(comm|hmatrix)$", "-LE", "^core$")
     tests = json.loads(listed)["tests"]
     runs = []
     for test in tests:
@@ -136,11 +141,11 @@ def runs_of_ctest():
         if place is None or "-n" not in words[:place]:
             continue
         environment = next((p["value"] for p in test["properties"] if p["name"] == "ENVIRONMENT"), [])
-        runs.append({"name": test["name"], "ranks": words[words.index("-n") + 1], "program": Path(words[place]).name,
+        runs.append({"name": test["name"], "ranks": words[words.index("-n") + 1], "program": Path(words[place]).name, "path": Path(words[place]),
                      "arguments": " ".join(words[place + 1:]) or "-",
                      "variables": ",".join(v for v in environment if v.startswith(("KOMVOS_", "TPETRA_"))) or "-"})
     if not runs:
-        fail(f"ctest knows no tests with the label comm in {BUILD}")
+        fail(f"ctest knows no tests with the labels comm and hmatrix in {BUILD}")
     return runs
 
 
@@ -238,7 +243,7 @@ def make(arguments):
         manifest = write_manifest(folder, mpi)
         unpacked = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         call("tar", "-C", temporary, "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
-             "-I", f"xz -9 -T{jobs}", "-cf", output, NAME)
+             "-I", XZ, "-cf", output, NAME)
     size = output.stat().st_size
     print(f"{output}: {size / 2**20:.1f} MiB packed, {unpacked / 2**20:.0f} MiB unpacked; commit {manifest['commit']}; "
           f"glibc {manifest['glibc_needed']} or newer; MPI {'with' if manifest['mpi_knows_cuda'] else 'without'} CUDA")

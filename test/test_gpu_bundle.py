@@ -37,9 +37,10 @@ class Bundle:
         self.program("mpirun", 'shift 2; exec "$@"')
         self.set_cuda_of_mpi(True)
         self.program("gpu_info", f"echo '{GPU % '9.0'}'")
-        for name in ("exchange", "mpi_plan", "matrix", "import"):
-            self.program(f"comm_{name}_test", TEST)
-        self.program("komvos", 'for file; do :; done; echo "{}" >"$file"; echo "table: $*"')
+        for name in ("comm_exchange", "comm_mpi_plan", "comm_matrix", "comm_import", "hmatrix"):
+            self.program(f"{name}_test", TEST)
+        for name in ("komvos", "perf_hmatrix_products"):
+            self.program(name, 'for file; do :; done; echo "{}" >"$file"; echo "table: $*"')
 
     def program(self, name, text):
         path = self.folder / "bin" / name
@@ -76,6 +77,7 @@ class Script(unittest.TestCase):
                           "gpu-aware/exchange.np2", "gpu-aware-copied/exchange.np2"],
                          [name for name in names if not name.startswith("bench")])
         self.assertIn("bench/gpu-aware.laplace3d.product.np4", names)
+        self.assertIn("bench/hmatrix.sphere.30000", names)
         self.assertEqual({"passed"}, {run["status"] for run in report["runs"]})
         self.assertEqual("abc", report["bundle"]["commit"])
         self.assertEqual("9.0", report["machine"]["driver"]["gpus"][0]["compute_capability"])
