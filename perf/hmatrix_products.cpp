@@ -19,6 +19,7 @@
 #include "Komvos_HMatrix.hpp"
 #include "Komvos_Statistics.hpp"
 #include "Komvos_SystemInfo.hpp"
+#include "Komvos_VectorUnit.hpp"
 #include "commit.hpp"
 #include "hmatrix_points.hpp"
 #ifdef KOMVOS_HAVE_HMAT_OSS
@@ -171,6 +172,7 @@ struct Options {
   int n = 10000, leaf = 32, samples = 30;
   double accuracy = 1e-4, eta = 2;
   bool withHmatOss = true, onDevice = false, transposed = false;
+  std::string vectorUnit = "widest";
 };
 
 /// A matrix whose products are timed.
@@ -195,7 +197,13 @@ Candidate<Space> makeOurs(const Options& o, const std::string& storage, const Ko
   options.storage = reduced ? Komvos::Storage::Reduced : Komvos::Storage::Whole;
   options.halfIfSymmetric = storage.rfind("half", 0) == 0;
   const Kokkos::Timer timer;
-  const auto matrix = std::make_shared<const Matrix>(tree, tree, kernel, options);
+  const auto matrix = std::make_shared<Matrix>(tree, tree, kernel, options);
+  if (o.vectorUnit != "widest") {
+    using Komvos::Impl::VectorUnit;
+    matrix->useVectorUnit(o.vectorUnit == "plain"  ? VectorUnit::Plain
+                          : o.vectorUnit == "avx2" ? VectorUnit::Avx2
+                                                   : VectorUnit::Avx512);
+  }
   const double seconds = treeSeconds + timer.seconds();
   const auto& report = matrix->report();
   return {storage,
@@ -338,6 +346,8 @@ int main(int argc, char** argv) {
       ->check(CLI::IsMember({"whole", "reduced", "half", "half-reduced"}))
       ->capture_default_str();
   app.add_flag("!--without-hmat-oss", o.withHmatOss);
+  app.add_option("--vector-unit", o.vectorUnit, "of the CPU, at most; the widest by default")
+      ->check(CLI::IsMember({"plain", "avx2", "avx512", "widest"}));
   std::string json;
   app.add_option("--json", json, "file to write; otherwise it is written to the output");
   app.add_flag("--on-device", o.onDevice, "on the default execution space, which may be a GPU");

@@ -221,9 +221,6 @@ KOMVOS_INLINE void convert(const FourInts* integers, Eight<Real, Bytes>& to) {
     // GCC 12 makes three instructions of each conversion.
     asm("vcvtdq2pd %1, %0" : "=x"(to.part[0]) : "x"(integers[0]));
     asm("vcvtdq2pd %1, %0" : "=x"(to.part[1]) : "x"(integers[1]));
-  } else if constexpr (Bytes == 64 && sizeof(Real) == 8) {
-    const EightInts eight = joined(integers);
-    asm("vcvtdq2pd %1, %0" : "=v"(to.part[0]) : "v"(eight));
   } else {
     typedef Real All __attribute__((vector_size(8 * sizeof(Real))));
     const All all = __builtin_convertvector(joined(integers), All);
@@ -231,12 +228,50 @@ KOMVOS_INLINE void convert(const FourInts* integers, Eight<Real, Bytes>& to) {
   }
 }
 
-/// What values that are loaded by eightAt() are multiplied with, beside their scale.
+/// Eight doubles in one register of 64 bytes. Written as instructions: of vector extensions GCC 12 makes detours
+/// through memory, for which a product takes several times as long.
 template <ValueFormat F>
-constexpr double loadFactor = F == ValueFormat::Bytes1   ? 1.0 / (1 << 24)
-                              : F == ValueFormat::Bytes2 ? 1.0 / (1 << 16)
-                              : F == ValueFormat::Bytes3 ? 1.0 / (1 << 8)
-                                                         : 1.0;
+KOMVOS_INLINE Vector<double, 64>::type eightDoubles(const unsigned char* upper, const unsigned char* lower) {
+  using V = Vector<double, 64>::type;
+  typedef std::int64_t Memory8 __attribute__((may_alias, aligned(1)));
+  typedef std::int8_t Memory16 __attribute__((vector_size(16), may_alias, aligned(1)));
+  typedef std::int8_t Memory32 __attribute__((vector_size(32), may_alias, aligned(1)));
+  EightInts integers;
+  V values;
+  if constexpr (F == ValueFormat::Bytes1) {
+    asm("vpmovsxbd %1, %0" : "=v"(integers) : "m"(*reinterpret_cast<const Memory8*>(upper)));
+    asm("vcvtdq2pd %1, %0" : "=v"(values) : "v"(integers));
+  } else if constexpr (F == ValueFormat::Bytes2) {
+    asm("vpmovsxwd %1, %0" : "=v"(integers) : "m"(*reinterpret_cast<const Memory16*>(upper)));
+    asm("vcvtdq2pd %1, %0" : "=v"(values) : "v"(integers));
+  } else if constexpr (F == ValueFormat::Bytes3) {
+    FourInts four[2];
+    eightFrom<3>(upper, four);
+    integers = joined(four);
+    asm("vcvtdq2pd %1, %0" : "=v"(values) : "v"(integers));
+  } else {
+    asm("vcvtdq2pd %1, %0" : "=v"(values) : "m"(*reinterpret_cast<const Memory32*>(upper)));
+    if constexpr (F != ValueFormat::Bytes4) {
+      V lowValues;
+      if constexpr (F == ValueFormat::Bytes5) {
+        asm("vpmovzxbd %1, %0" : "=v"(integers) : "m"(*reinterpret_cast<const Memory8*>(lower)));
+      } else {
+        asm("vpmovzxwd %1, %0" : "=v"(integers) : "m"(*reinterpret_cast<const Memory16*>(lower)));
+      }
+      asm("vcvtdq2pd %1, %0" : "=v"(lowValues) : "v"(integers));
+      values = values * double(1 << 8 * lowerBytes(F)) + lowValues;
+    }
+  }
+  return values;
+}
+
+/// What values that are loaded by eightAt() are multiplied with, beside their scale.
+template <class Real, int Bytes, ValueFormat F>
+constexpr double loadFactor = F == ValueFormat::Bytes3           ? 1.0 / (1 << 8)
+                              : Bytes == 64 && sizeof(Real) == 8 ? 1.0
+                              : F == ValueFormat::Bytes1         ? 1.0 / (1 << 24)
+                              : F == ValueFormat::Bytes2         ? 1.0 / (1 << 16)
+                                                                 : 1.0;
 
 /// Eight values as they are stored. \param index of the first value in its plane
 template <class Real, int Bytes, ValueFormat F>
@@ -249,6 +284,8 @@ KOMVOS_INLINE Eight<Real, Bytes> eightAt(const unsigned char* upper, const unsig
       values.part[h] = loadAs<typename Eight<Real, Bytes>::type>(
           upper + (index + h * values.length) * static_cast<std::ptrdiff_t>(sizeof(Real)));
     }
+  } else if constexpr (Bytes == 64 && sizeof(Real) == 8) {
+    values.part[0] = eightDoubles<F>(upper + upperBytes(F) * index, lower + lowerBytes(F) * index);
   } else {
     constexpr int high = upperBytes(F), low = lowerBytes(F);
     FourInts integers[2];
@@ -345,7 +382,7 @@ KOMVOS_INLINE void addPackedColumns(const unsigned char* upper, const unsigned c
   Real z[columnsTogether * Q];
   Real* to = z;
   for (int k = 0; k < numRuns; ++k) {
-    const Real scale = static_cast<Real>(runs[k].scale * loadFactor<F>);
+    const Real scale = static_cast<Real>(runs[k].scale * loadFactor<Real, Bytes, F>);
     const Real* from = input + static_cast<std::ptrdiff_t>(runs[k].input) * N + first;
     for (int c = 0; c < runs[k].columns; ++c, from += N) {
       for (int q = 0; q < Q; ++q) {
@@ -484,7 +521,7 @@ KOMVOS_INLINE void dotStrip(const unsigned char* upper, const unsigned char* low
   }
   for (int q = 0; q < numVectors; ++q) {
     for (int r = 0; r < rows; ++r) {
-      x[r] = static_cast<Real>(loadFactor<F>) * input[r * numVectors + q];
+      x[r] = static_cast<Real>(loadFactor<Real, Bytes, F>) * input[r * numVectors + q];
     }
     Real sums[together];
     std::ptrdiff_t index = 0;
@@ -602,7 +639,7 @@ KOMVOS_INLINE void addStripTwice(const unsigned char* upper, const unsigned char
     Real z[together];
     Real* to = z;
     for (int k = 0; k < parts; ++k) {
-      const Real scale = static_cast<Real>(part[k].scale * loadFactor<F>);
+      const Real scale = static_cast<Real>(part[k].scale * loadFactor<Real, Bytes, F>);
       for (int c = 0; c < part[k].columns; ++c) {
         *to++ = F == ValueFormat::Whole ? input[part[k].input + c] : scale * input[part[k].input + c];
       }
@@ -613,7 +650,7 @@ KOMVOS_INLINE void addStripTwice(const unsigned char* upper, const unsigned char
                                           row + used == rows ? lastRows : allRows, row > 0, out);
     }
     for (int k = 0; k < parts; ++k) {
-      const Real scale = static_cast<Real>(part[k].scale * loadFactor<F>);
+      const Real scale = static_cast<Real>(part[k].scale * loadFactor<Real, Bytes, F>);
       for (int c = 0; c < part[k].columns; ++c, ++out) {
         *out *= F == ValueFormat::Whole ? Real(1) : scale;
       }
