@@ -117,7 +117,9 @@ struct LocalMatrix {
   const Scalar* values;
 };
 
-/// Row rows(i), or i if the list is empty, and `Width` columns from `firstColumn` on: one thread a row.
+/// Row rows(i), or i if the list is empty, and `Width` columns from `firstColumn` on. A thread has a row. Of one
+/// column, its vector lanes share the entries, so that neighbouring lanes read neighbouring ones; of several, each lane
+/// has a column. The order of a sum depends on the number of lanes, and on nothing else.
 template <class Scalar, class Matrix, class RowList, class Source, int Width>
 struct MultiplyListedRows {
   Matrix matrix;
@@ -125,17 +127,32 @@ struct MultiplyListedRows {
   Source x;  ///< starts at firstColumn
   RowResult<Scalar> result;
   int firstColumn;
+  int count, rowsOfTeam;
 
-  KOKKOS_INLINE_FUNCTION void operator()(int i) const {
-    const int row = rows.extent(0) == 0 ? i : rows(i);
-    Scalar sum[Width] = {};
-    for (std::size_t k = matrix.rowMap[row]; k < matrix.rowMap[row + 1]; ++k) {
-      for (int w = 0; w < Width; ++w) {
-        sum[w] += matrix.values[k] * x(matrix.entries[k], w);
-      }
-    }
-    for (int w = 0; w < Width; ++w) {
-      result.store(row, firstColumn + w, sum[w]);
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& member) const {
+    const int first = member.league_rank() * rowsOfTeam, end = first + rowsOfTeam;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, first, end < count ? end : count),
+                         [&](const int i) { multiply(member, rows.extent(0) == 0 ? i : rows(i)); });
+  }
+
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION void multiply(const Member& member, int row) const {
+    const std::size_t begin = matrix.rowMap[row], end = matrix.rowMap[row + 1];
+    if constexpr (Width == 1) {
+      Scalar sum{};
+      Kokkos::parallel_reduce(
+          Kokkos::ThreadVectorRange(member, begin, end),
+          [&](const std::size_t k, Scalar& to) { to += matrix.values[k] * x(matrix.entries[k], 0); }, sum);
+      Kokkos::single(Kokkos::PerThread(member), [&] { result.store(row, firstColumn, sum); });
+    } else {
+      Kokkos::parallel_for(Kokkos::ThreadVectorRange(member, Width), [&](const int w) {
+        Scalar sum{};
+        for (std::size_t k = begin; k < end; ++k) {
+          sum += matrix.values[k] * x(matrix.entries[k], w);
+        }
+        result.store(row, firstColumn + w, sum);
+      });
     }
   }
 };

@@ -2,6 +2,7 @@
 /// The rows of a rank and their product with a vector, where kernels run on a device.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -10,7 +11,8 @@
 #include "Komvos_Overlap.hpp"
 #include "Komvos_ProductInput.hpp"
 
-// How this works. As HostRows (Komvos_HostRows.hpp), with stages that are lists of rows, and a thread for each row.
+// How this works. As HostRows (Komvos_HostRows.hpp), with stages that are lists of rows, and a thread for each row,
+// with as many vector lanes as the rows are long.
 namespace Komvos::Impl {
 
 /// \tparam Graph Kokkos' static graph of the local rows
@@ -36,6 +38,8 @@ class DeviceRows {
                 const ProductInput<Scalar>& x, const RowResult<Scalar>& result, const Between& between) const;
 
  private:
+  static constexpr int threadsOfTeam = 256;  ///< lanes counted
+
   using RowList = Kokkos::View<int*, memory_space>;
   using ClassList = Kokkos::View<RowClass*, memory_space>;
 
@@ -47,8 +51,12 @@ class DeviceRows {
   };
   Stage stageOf(Overlap overlap, RowClass rowClass) const;
 
+  template <class Product>
+  void launch(const ExecutionSpace& space, int lanes, Product product) const;
+
   Graph graph_;
   int numSame_;
+  int lanes_ = 1;  ///< of a row, for one column
   RowClassCounts counts_ = {};
   bool copiesOwned_ = false;
   RowList local_, onNode_, offNode_, withGhosts_;
@@ -58,6 +66,11 @@ template <class Scalar, class Graph, class ExecutionSpace>
 DeviceRows<Scalar, Graph, ExecutionSpace>::DeviceRows(const Graph& graph, int numSame,
                                                       const std::vector<RowClass>& ghostClasses)
     : graph_(graph), numSame_(numSame) {
+  // With fewer, lanes would read far apart; with more, they would have too little to add up.
+  const std::size_t rows = std::max<std::size_t>(1, graph.numRows()), entries = graph.entries.extent(0);
+  while (lanes_ < 32 && static_cast<std::size_t>(lanes_) * 6 < entries / rows) {
+    lanes_ *= 2;
+  }
   const ClassList classOf("Komvos::DeviceRows::classOf", graph.numRows());
   const auto classes = deviceList<memory_space>("Komvos::DeviceRows::ghostClasses", ghostClasses);
   using RowMap = typename Graph::row_map_type;
@@ -125,27 +138,37 @@ void DeviceRows<Scalar, Graph, ExecutionSpace>::multiply(const ExecutionSpace& s
   }
   using Matrix = LocalMatrix<Scalar, typename Graph::size_type, typename Graph::data_type>;
   const Matrix matrix{graph_.row_map.data(), graph_.entries.data(), values};
-  const auto policy = range(space, 0, stage.count);
-  const auto launch = [&](const auto& source, auto width, int firstColumn) {
+  const auto by = [&](const auto& source, auto width, int firstColumn) {
     using Source = std::decay_t<decltype(source)>;
-    using Product = MultiplyListedRows<Scalar, Matrix, RowList, Source, decltype(width)::value>;
-    Kokkos::parallel_for(multiplyRowsLabel, policy, Product{matrix, stage.rows, source, result, firstColumn});
+    constexpr int columns = decltype(width)::value, lanesOfColumns = columns == 3 ? 4 : columns;
+    using Product = MultiplyListedRows<Scalar, Matrix, RowList, Source, columns>;
+    launch(space, columns == 1 ? lanes_ : lanesOfColumns,
+           Product{matrix, stage.rows, source, result, firstColumn, stage.count, 0});
   };
   if (x.columns == 1) {
     constexpr std::integral_constant<int, 1> one;
     if (rowClass == RowClass::local) {
-      launch(OneColumn<Scalar>{x.owned}, one, 0);
+      by(OneColumn<Scalar>{x.owned}, one, 0);
     } else if (x.copied != nullptr) {
-      launch(OneColumn<Scalar>{x.copied}, one, 0);
+      by(OneColumn<Scalar>{x.copied}, one, 0);
     } else {
-      launch(OwnedAndGhosts<Scalar>{x.owned, x.ghosts, numSame_}, one, 0);
+      by(OwnedAndGhosts<Scalar>{x.owned, x.ghosts, numSame_}, one, 0);
     }
   } else {
     forColumns(x.columns, [&](auto width, int first) {
-      launch(RowMajor<Scalar>{x.copied + first, static_cast<std::size_t>(x.columns)}, width, first);
+      by(RowMajor<Scalar>{x.copied + first, static_cast<std::size_t>(x.columns)}, width, first);
     });
   }
   between();
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+template <class Product>
+void DeviceRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space, int lanes, Product product) const {
+  const int teamSize = runsOnHost<ExecutionSpace>() ? 1 : threadsOfTeam / lanes;
+  product.rowsOfTeam = threadsOfTeam / lanes;
+  const int teams = (product.count + product.rowsOfTeam - 1) / product.rowsOfTeam;
+  Kokkos::parallel_for(multiplyRowsLabel, Kokkos::TeamPolicy<ExecutionSpace>(space, teams, teamSize, lanes), product);
 }
 
 template <class Scalar, class Graph, class ExecutionSpace>
