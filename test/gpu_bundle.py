@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Packs the tests of packages/comm and packages/hmatrix, the program komvos and a benchmark of hierarchical matrices,
-built for NVIDIA GPUs of compute capability 9 (H100, H200), with MPI, the CUDA runtime and all other libraries they need,
-and a script that checks and times them on a machine that has nothing but the driver.
+"""Packs the tests of packages/comm and packages/hmatrix, the program komvos and some benchmarks, built for NVIDIA GPUs
+of compute capability 9 (H100, H200), with MPI, the CUDA runtime and all other libraries they need, and a script that
+checks and times them on a machine that has nothing but the driver.
 
   test/gpu_bundle.py make         build, and write build/komvos-gpu-bundle.tar.xz
   test/gpu_bundle.py check FILE   unpack and start it here, and in a bare Debian 12 without driver, MPI or Python
@@ -38,8 +38,7 @@ NAME = "komvos-gpu-bundle"
 PACKED_TRILINOS = ROOT.parent / "shared/trilinos/trilinos-13.2-cuda.tar.xz"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "komvos"
 LIMIT = 60 * 2**20  # bytes of the packed file
-BENCHMARK = BUILD / "perf/perf_hmatrix_products"
-WITHOUT_HMAT_OSS = ("-DKomvos_hmat_oss_LIBRARY=OFF", "-DKomvos_hmat_oss_INCLUDE_DIR=OFF")  # that computes on hosts only
+BENCHMARKS = [BUILD / "perf" / f"perf_{name}" for name in ("products", "row_transfer", "hmatrix_products")]
 # The programs hold the same parts of Trilinos: the dictionary reaches from one to the next.
 XZ = "xz --lzma2=preset=6,dict=512MiB"
 # The C library and the driver are those of the machine.
@@ -122,12 +121,12 @@ def mpi_prefix(given, jobs):
 def build_programs(trilinos, jobs):
     environment = {**os.environ, "OMPI_CXX": str(trilinos / "bin/nvcc_wrapper"),
                    "NVCC_WRAPPER_DEFAULT_COMPILER": "g++-11", "CCACHE_DISABLE": "1"}
-    call("cmake", "--preset", "cuda", f"-DCMAKE_PREFIX_PATH={trilinos}", *WITHOUT_HMAT_OSS, cwd=ROOT, env=environment,
+    call("cmake", "--preset", "cuda", f"-DCMAKE_PREFIX_PATH={trilinos}", cwd=ROOT, env=environment,
          stdout=subprocess.DEVNULL)
     programs = sorted({run["path"] for run in runs_of_ctest()})
-    call("cmake", "--build", BUILD, "--parallel", str(jobs), "--target", "komvos", BENCHMARK.name,
-         *(program.name for program in programs), cwd=ROOT, env=environment)
-    return [BUILD / "src/komvos", BENCHMARK, *programs]
+    call("cmake", "--build", BUILD, "--parallel", str(jobs), "--target", "komvos",
+         *(program.name for program in [*BENCHMARKS, *programs]), cwd=ROOT, env=environment)
+    return [BUILD / "src/komvos", *BENCHMARKS, *programs]
 
 
 def runs_of_ctest():

@@ -39,7 +39,7 @@ class Bundle:
         self.program("gpu_info", f"echo '{GPU % '9.0'}'")
         for name in ("comm_exchange", "comm_mpi_plan", "comm_matrix", "comm_import", "hmatrix"):
             self.program(f"{name}_test", TEST)
-        for name in ("komvos", "perf_hmatrix_products"):
+        for name in ("komvos", "perf_products", "perf_row_transfer", "perf_hmatrix_products"):
             self.program(name, 'for file; do :; done; echo "{}" >"$file"; echo "table: $*"')
 
     def program(self, name, text):
