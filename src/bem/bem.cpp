@@ -200,7 +200,7 @@ SolveParts partsOf(const TimedOperator& A, const TimedOperator* preconditioner, 
 RCP<MultiVector> solveFor(const MultiVector& b, const BemOptions& options, const std::string& solver,
                           const RCP<const HMatrixOperator<>>& A, const RCP<const Operator>& M, bool showProgress,
                           BemSolve& solve) {
-  const ExchangeClock clock;
+  const ExchangeClock clock{};
   const auto timedA = rcp(new TimedHMatrix(A, clock));
   const RCP<TimedOperator> timedM = M.is_null() ? Teuchos::null : rcp(new TimedOperator(M, clock));
   const int columns = static_cast<int>(b.getNumVectors());

@@ -226,9 +226,10 @@ void checkBemOptions(const CLI::App& command, BemOptions& options) {
   requirePositive(options.eta, "--eta");
   require(options.leafSize > 0, format("--leaf-size %d: must be at least 1", options.leafSize));
   checkSolver(command, options);
-  for (const auto& [file, option] : {std::pair{&options.densityFile, "--output"},
-                                     {&options.blockPlotFile, "--block-plot"},
-                                     {&options.convergencePlotFile, "--convergence-plot"}}) {
+  const std::pair<const std::string*, const char*> files[] = {{&options.densityFile, "--output"},
+                                                              {&options.blockPlotFile, "--block-plot"},
+                                                              {&options.convergencePlotFile, "--convergence-plot"}};
+  for (const auto& [file, option] : files) {
     require(*file != "-", std::string(option) + " needs the name of a file");
   }
 }
