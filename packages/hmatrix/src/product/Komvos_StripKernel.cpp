@@ -436,10 +436,14 @@ template <class Real, class V>
 KOMVOS_INLINE void fourSums(const V& a, const V& b, const V& c, const V& d, Real* sums) {
   constexpr int length = sizeof(V) / sizeof(Real);
   if constexpr (length == 8) {
-    using Half = typename Vector<Real, sizeof(V) / 2>::type;
     const auto half = [](const V& v) KOMVOS_INLINED {
+#if defined(__clang__) || __GNUC__ >= 12
+      return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+#else
+      using Half = typename Vector<Real, sizeof(V) / 2>::type;
       const auto* const bytes = reinterpret_cast<const unsigned char*>(&v);
       return loadAs<Half>(bytes) + loadAs<Half>(bytes + sizeof(Half));
+#endif
     };
     fourSums(half(a), half(b), half(c), half(d), sums);
   } else if constexpr (length == 4) {
