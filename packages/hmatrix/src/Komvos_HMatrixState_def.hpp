@@ -28,6 +28,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_HMatrix.hpp"
 #include "Komvos_Panels_def.hpp"
+#include "Komvos_PartLists.hpp"
 #include "Komvos_StoragePlan.hpp"
 
 namespace Komvos {
@@ -59,27 +60,6 @@ void forAllOnHost(std::size_t n, const Work& work) {
     std::rethrow_exception(error);
   }
 }
-
-/// Which parts are added to each place of an array, in what order.
-struct PartLists {
-  std::vector<std::int64_t> offset;  ///< [places + 1]
-  std::vector<std::int64_t> part;
-
-  /// \param target the place of each part; -1: nowhere
-  PartLists(int places, const std::vector<int>& target) : offset(static_cast<std::size_t>(places) + 1) {
-    for (const int place : target) {
-      offset[static_cast<std::size_t>(place) + 1] += place >= 0 ? 1 : 0;
-    }
-    std::partial_sum(offset.begin(), offset.end(), offset.begin());
-    part.resize(static_cast<std::size_t>(offset.back()));
-    std::vector<std::int64_t> next(offset.begin(), offset.end() - 1);
-    for (std::size_t p = 0; p < target.size(); ++p) {
-      if (target[p] >= 0) {
-        part[next[target[p]]++] = static_cast<std::int64_t>(p);
-      }
-    }
-  }
-};
 
 /// The largest clusters of at most so many unknowns, and larger leaves cut to that; of each, what is in the ranges.
 inline std::vector<std::pair<int, int>> groupsOfRows(const ClusterTree& tree, const PlaceRanges& needed, int most) {
@@ -179,7 +159,7 @@ struct HMatrix<Scalar, ExecutionSpace>::State {
   std::vector<std::int64_t> onDiagonal;  ///< columns of the second panels that have no mirror image
 
   // For transposed products.
-  bool canTranspose = false;
+  bool canTranspose = false;       ///< prepared, for `kernel`
   scales_type scaleOfRanks;        ///< scaleOfT
   offsets_type partOffset, part;   ///< PartLists of [x; t]: columns of the second panels
   values_type parts;               ///< of each column of the second panels

@@ -107,18 +107,6 @@ struct AddTo {
   }
 };
 
-/// The input place of each column of each strip.
-inline std::vector<int> inputsOf(const PanelLayout& layout) {
-  std::vector<int> inputs;
-  inputs.reserve(static_cast<std::size_t>(layout.numColumns()));
-  for (const PanelRun& run : layout.runs()) {
-    for (int c = 0; c < run.columns; ++c) {
-      inputs.push_back(run.input + c);
-    }
-  }
-  return inputs;
-}
-
 }  // namespace Impl
 
 template <class Scalar, class ExecutionSpace>
@@ -155,7 +143,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::prepareTransposed() {
   if (canTranspose) {
     return;
   }
-  first.prepareTransposed(firstLayout, columns);
+  first.prepareTransposed(firstLayout, kernel, columns);
   scaleOfRanks = Impl::deviceList<memory_space>("Komvos::HMatrix::scaleOfRanks", scaleOfT);
   if (isHalf && panels_type::canMultiplyBoth) {
     std::vector<int> places = Impl::inputsOf(secondLayout);
@@ -167,7 +155,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::prepareTransposed() {
     partOffset = Impl::deviceList<memory_space>("Komvos::HMatrix::partOffset", lists.offset);
     part = Impl::deviceList<memory_space>("Komvos::HMatrix::part", lists.part);
   } else {
-    second.prepareTransposed(secondLayout, columns + ranks, onDiagonal);
+    second.prepareTransposed(secondLayout, kernel, columns + ranks, onDiagonal);
   }
   canTranspose = true;
 }
@@ -296,6 +284,7 @@ void HMatrix<Scalar, ExecutionSpace>::placeIn(const std::vector<int>& rows, int 
 template <class Scalar, class ExecutionSpace>
 void HMatrix<Scalar, ExecutionSpace>::useKernel(Impl::PanelKernel kernel) {
   state_->kernel = kernel;
+  state_->canTranspose = false;
   if (kernel == Impl::PanelKernel::Teams) {
     state_->first.prepareTeams(state_->firstLayout);
     state_->second.prepareTeams(state_->secondLayout);
@@ -329,7 +318,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::finishTransposed(const ExecutionSpa
     Kokkos::parallel_for("Komvos::HMatrix::multiplyTransposed: scale", Impl::range(space, 0, ranks),
                          Impl::ScalePlaces<value_type>{scaleOfRanks.data(), numVectors, t});
   }
-  first.multiplyTransposed(space, numVectors, t, both, true);
+  first.multiplyTransposed(space, kernel, numVectors, t, both, true);
 }
 
 /// y = both triangles of a matrix of which one is stored, for x by place.
@@ -348,7 +337,7 @@ void HMatrix<Scalar, ExecutionSpace>::State::multiplyHalf(const ExecutionSpace& 
                          Impl::AddParts<value_type>{partOffset.data(), part.data(), parts.data(), numVectors, both});
   } else {
     second.multiply(space, kernel, numVectors, x, y, false);
-    second.multiplyTransposed(space, numVectors, x, both, false);
+    second.multiplyTransposed(space, kernel, numVectors, x, both, false);
   }
   finishTransposed(space, numVectors, both);
   Kokkos::parallel_for("Komvos::HMatrix::multiply: other half", Impl::range(space, 0, rows),
@@ -395,7 +384,7 @@ void HMatrix<Scalar, ExecutionSpace>::multiplyTransposed(const ExecutionSpace& s
     value_type* const both = s.input.data();
     Kokkos::parallel_for("Komvos::HMatrix::multiplyTransposed: x", Impl::range(space, 0, s.rows),
                          Impl::FromUser<value_type, input_view>{s.rowPlace.data(), x, firstVector, n, s.output.data()});
-    s.second.multiplyTransposed(space, n, s.output.data(), both, false);
+    s.second.multiplyTransposed(space, s.kernel, n, s.output.data(), both, false);
     s.finishTransposed(space, n, both);
     Kokkos::parallel_for(
         "Komvos::HMatrix::multiplyTransposed: y", Impl::range(space, 0, s.columns),

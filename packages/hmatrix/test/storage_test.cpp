@@ -101,7 +101,7 @@ class OneStrip {
     panels_.multiply(Space(), machine.kernel, numVectors, input.data(), output.data(), false);
     Space().fence();
     checkRows(toHost(output), x, numVectors, bound);
-    checkTransposed(x, numVectors, bound);
+    checkTransposed(machine.kernel, x, numVectors, bound);
     checkBoth(x, numVectors, bound);
   }
 
@@ -135,16 +135,17 @@ class OneStrip {
     return {sum, bound * sizes};
   }
 
-  void checkTransposed(const std::vector<Real>& x, int numVectors, double bound) {
+  void checkTransposed(PanelKernel kernel, const std::vector<Real>& x, int numVectors, double bound) {
+    kernel = Impl::runsOnHost<Space>() ? kernel : PanelKernel::Teams;
     const auto input = onDevice(x);
     const auto output = onDevice(std::vector<Real>(static_cast<std::size_t>(inputs) * numVectors, 7));
     for (const bool leavesOut : {false, true}) {
       const std::vector<std::int64_t> leftOut = leavesOut ? std::vector<std::int64_t>{0, 5, 6, 46, 47, 68}
                                                           : std::vector<std::int64_t>{};
-      panels_.prepareTransposed(layout_, inputs, leftOut);
+      panels_.prepareTransposed(layout_, kernel, inputs, leftOut);
       for (const bool add : {false, true}) {
         Kokkos::deep_copy(output, Real(7));
-        panels_.multiplyTransposed(Space(), numVectors, input.data(), output.data(), add);
+        panels_.multiplyTransposed(Space(), kernel, numVectors, input.data(), output.data(), add);
         Space().fence();
         const auto y = toHost(output);
         std::vector<int> columnAt(inputs, -1);

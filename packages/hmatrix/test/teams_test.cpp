@@ -18,7 +18,7 @@ namespace {
 using Space = Kokkos::DefaultExecutionSpace;
 using memory_space = BufferSpace<Space>::type;
 
-constexpr int inputs = 30000;
+constexpr int numInputs = 30000;
 
 /// Panels of a few bytes and of many, of several formats, of runs of one column and of thousands; one without strips.
 PanelLayout unevenLayout() {
@@ -32,7 +32,7 @@ PanelLayout unevenLayout() {
     const ValueFormat format = layout.strips().back().format;
     scale /= format == ValueFormat::Whole ? 1 : largestInteger(format);  // so that all values are of about one size
     for (int r = 0; r < count; ++r) {
-      layout.addRun((r * 37 + 5 * columns) % (inputs - columns), columns, scale);
+      layout.addRun((r * 37 + 5 * columns) % (numInputs - columns), columns, scale);
     }
   };
   begin(64);  // a cluster of many unknowns
@@ -43,7 +43,8 @@ PanelLayout unevenLayout() {
   layout.beginStrip(0, 48, ValueFormat::Bytes2);
   runs(900, 3, 0.5);
   layout.beginStrip(16, 31, ValueFormat::Bytes3);
-  runs(40, 33, 2);
+  runs(20, 33, 2);
+  runs(20, 33, -0.25);
   layout.beginStrip(0, 1, ValueFormat::Bytes1);
   runs(2000, 1, 3);
   layout.beginStrip(47, 1, ValueFormat::Whole);
@@ -62,6 +63,14 @@ TEST(TeamPlan, hasEachColumnOnceAndTasksOfAboutEqualBytes) {
       std::clamp(layout.bytesOfValues() / TeamPlan::manyTasks, TeamPlan::fewestBytes, TeamPlan::mostBytes);
   std::vector<int> nextColumn(layout.strips().size(), 0);
   std::vector<int> tasksOf(layout.panels().size(), 0);
+  std::vector<int> inputs;
+  std::vector<double> scales;
+  for (const PanelRun& run : layout.runs()) {
+    for (int c = 0; c < run.columns; ++c) {
+      inputs.push_back(run.input + c);
+      scales.push_back(run.scale);
+    }
+  }
   std::int64_t columnsBefore = 0;
   int part = 0;
   for (const TeamTask& task : plan.tasks()) {
@@ -79,9 +88,12 @@ TEST(TeamPlan, hasEachColumnOnceAndTasksOfAboutEqualBytes) {
       nextColumn[one.strip] += one.columns;
       columnsBefore += one.columns;
       bytes += static_cast<std::int64_t>(strip.rows) * one.columns * bytesOf<double>(strip.format);
-      const int run = plan.runOfColumn()[one.firstColumn], last = plan.runOfColumn()[one.firstColumn + one.columns - 1];
-      EXPECT_EQ(run == last ? run : -1, one.run);
-      EXPECT_LE(plan.firstColumnOfRun()[run], one.column);
+      const int* const place = plan.places().data() + one.firstColumn;
+      for (int c = 0; c < one.columns; ++c) {
+        ASSERT_EQ(inputs[one.firstColumn + c], place[c]);
+        ASSERT_EQ(scales[one.firstColumn + c], one.firstScale < 0 ? one.scale : plan.scales()[one.firstScale + c]);
+        ASSERT_TRUE(one.place < 0 || one.place + c == place[c]);
+      }
     }
     EXPECT_LE(bytes, wanted);
   }
@@ -110,7 +122,31 @@ std::vector<double> toHost(const Kokkos::View<double*, memory_space>& view) {
   return {host.data(), host.data() + host.size()};
 }
 
-TEST(TeamProduct, isThatOfOneThreadWithTheSameBitsEachTime) {
+/// x^T times all panels, by teams and by a thread for each place; without some columns.
+void expectTransposed(Panels<double, Space>& panels, const PanelLayout& layout, int outputs, int vectors,
+                      const std::vector<double>& x) {
+  const std::vector<double> some(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(outputs) * vectors);
+  const auto input = onDevice(some);
+  for (const bool add : {false, true}) {
+    const auto transposedBy = [&](PanelKernel kernel) {
+      const auto y = onDevice(std::vector<double>(static_cast<std::size_t>(numInputs) * vectors, 0.5));
+      panels.prepareTransposed(layout, kernel, numInputs, {3, 20001, 20002});
+      panels.multiplyTransposed(Space(), kernel, vectors, input.data(), y.data(), add);
+      Space().fence();
+      return toHost(y);
+    };
+    const auto found = transposedBy(PanelKernel::Teams);
+    EXPECT_EQ(found, transposedBy(PanelKernel::Teams));
+    if constexpr (runsOnHost<Space>()) {
+      const auto expected = transposedBy(PanelKernel::Threads);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        ASSERT_NEAR(expected[i], found[i], 1e-11) << "place " << i / vectors << " of " << vectors << " vectors";
+      }
+    }
+  }
+}
+
+TEST(TeamProduct, isThatOfOneThreadAlsoTransposedWithTheSameBitsEachTime) {
   const PanelLayout layout = unevenLayout();
   const int outputs = layout.panels().back().output + layout.panels().back().rows;
   const auto bytes = Panels<double, Space>::allocate("bytes", layout);
@@ -133,7 +169,7 @@ TEST(TeamProduct, isThatOfOneThreadWithTheSameBitsEachTime) {
     Panels<double, Space> panels(layout, bytes, scaled ? onDevice(scales) : Kokkos::View<double*, memory_space>());
     panels.prepareTeams(layout);
     for (const int vectors : {1, 2, 4, 8, 16}) {
-      std::vector<double> x(static_cast<std::size_t>(inputs) * vectors);
+      std::vector<double> x(static_cast<std::size_t>(numInputs) * vectors);
       std::generate(x.begin(), x.end(), [&] { return uniform(generator); });
       const auto input = onDevice(x);
       for (const bool add : {false, true}) {
@@ -153,6 +189,7 @@ TEST(TeamProduct, isThatOfOneThreadWithTheSameBitsEachTime) {
         EXPECT_LE(difference, 1e-12 * largest) << vectors << " vectors";
         EXPECT_GT(largest, 0);
       }
+      expectTransposed(panels, layout, outputs, vectors, x);
     }
   }
 }

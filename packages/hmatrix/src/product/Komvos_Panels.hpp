@@ -23,6 +23,9 @@ enum class PanelKernel {
   Teams     ///< a team takes a TeamTask, its threads the rows and columns of it: for GPUs
 };
 
+template <class Value>
+struct TeamData;  // Komvos_TeamProduct.hpp
+
 /// The panels of a layout, with values, for an execution space.
 template <class Value, class ExecutionSpace>
 class Panels {
@@ -61,14 +64,15 @@ class Panels {
   /// Whether multiplyBoth() is as good as it says: where panels are taken by threads of a CPU.
   static constexpr bool canMultiplyBoth = runsOnHost<ExecutionSpace>();
 
-  /// Before multiplyTransposed(). \param inputs the number of places of the input
+  /// Before multiplyTransposed() by this kernel. \param inputs the number of places of the input
   /// \param leftOut columns of all strips, in ascending order, that transposed products leave out
-  void prepareTransposed(const PanelLayout& layout, int inputs, const std::vector<std::int64_t>& leftOut = {});
+  void prepareTransposed(const PanelLayout& layout, PanelKernel kernel, int inputs,
+                         const std::vector<std::int64_t>& leftOut = {});
   /// output[p] = column p of the matrix, times `input`, for all places p of multiply()'s input; each is added to by one
   /// thread. outputScale is not in it.
   /// \param input `numVectors` values for each place of multiply()'s output \param add to what is there
-  void multiplyTransposed(const ExecutionSpace& space, int numVectors, const Value* input, Value* output,
-                          bool add) const;
+  void multiplyTransposed(const ExecutionSpace& space, PanelKernel kernel, int numVectors, const Value* input,
+                          Value* output, bool add) const;
 
   std::int64_t numBytes() const { return numBytes_; }
   /// For tests: vectors no wider than these.
@@ -77,6 +81,11 @@ class Panels {
   const byte_view& values() const { return values_; }
 
  private:
+  TeamData<Value> teamData() const;
+  template <int N>
+  void transposeByTeams(const ExecutionSpace& space, int numVectors, const Value* input, Value* output, bool add) const;
+  void listPieces(const PanelLayout& layout, const std::vector<std::int64_t>& leftOut);
+
   std::int64_t numBytes_ = 0;  ///< of values
   byte_view values_;
   scale_view outputScale_;
@@ -90,8 +99,11 @@ class Panels {
   Kokkos::View<StripPart*, memory_space> parts_;
   Kokkos::View<TeamTask*, memory_space> tasks_;
   Kokkos::View<SharedPanel*, memory_space> sharedPanels_;
-  Kokkos::View<int*, memory_space> runOfColumn_, firstColumnOfRun_;
+  Kokkos::View<int*, memory_space> places_;
+  Kokkos::View<double*, memory_space> scales_;
   mutable Kokkos::View<Value*, memory_space> partials_;  ///< as many as the widest product so far needs
+  Kokkos::View<std::int64_t*, memory_space> columnOffset_, columns_;  ///< PartLists of the input
+  mutable Kokkos::View<Value*, memory_space> ofColumns_;              ///< what each gives to a transposed product
   // Of groups of columnsTogether neighbouring places of the input.
   int numInputs_ = 0;
   Kokkos::View<std::int64_t*, memory_space> firstPiece_;  ///< [groups + 1]

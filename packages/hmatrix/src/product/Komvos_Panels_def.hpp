@@ -9,11 +9,13 @@
 #include <cstring>
 #include <iterator>
 #include <numeric>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
 #include "Komvos_PanelData.hpp"
 #include "Komvos_Panels.hpp"
+#include "Komvos_PartLists.hpp"
 #include "Komvos_TeamProduct.hpp"
 
 namespace Komvos::Impl {
@@ -273,47 +275,6 @@ struct ThreadTransposed {
   }
 };
 
-/// A team has a group of places, a thread some of them, and the lanes of a vector share the rows of a column.
-template <class Value, class ExecutionSpace>
-struct TeamTransposed {
-  using team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
-  static constexpr int together = Panels<Value, ExecutionSpace>::columnsTogether;
-
-  TransposedData<Value> t;
-
-  KOKKOS_INLINE_FUNCTION void operator()(const team& member) const {
-    const int group = member.league_rank(), left = t.numInputs - group * together;
-    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, left < together ? left : together), [&](int place) {
-      for (int q = 0; q < t.numVectors; ++q) {
-        Value& out = t.output[(static_cast<std::ptrdiff_t>(group) * together + place) * t.numVectors + q];
-        Value sum = t.add ? out : Value(0);
-        for (std::int64_t k = t.firstPiece[group]; k < t.firstPiece[group + 1]; ++k) {
-          const ColumnPiece& piece = t.pieces[k];
-          const int c = place - piece.place;
-          if (c >= 0 && c < piece.columns) {
-            sum += dot(member, piece, c, q);
-          }
-        }
-        Kokkos::single(Kokkos::PerThread(member), [&] { out = sum; });
-      }
-    });
-  }
-
-  KOKKOS_INLINE_FUNCTION Value dot(const team& member, const ColumnPiece& piece, int c, int q) const {
-    const PanelStrip& strip = t.data.strips[piece.strip];
-    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(piece.column + c) * strip.rows;
-    const Value* const x = t.input + static_cast<std::ptrdiff_t>(piece.output) * t.numVectors + q;
-    Value sum = Value(0);
-    Kokkos::parallel_reduce(
-        Kokkos::ThreadVectorRange(member, strip.rows),
-        [&](int r, Value& to) {
-          to += t.data.valueAt(strip, first + r) * x[static_cast<std::ptrdiff_t>(r) * t.numVectors];
-        },
-        sum);
-    return sum * static_cast<typename RealPart<Value>::type>(piece.scale);
-  }
-};
-
 template <class Value, class ExecutionSpace>
 auto Panels<Value, ExecutionSpace>::allocate(const std::string& label, const PanelLayout& layout) -> byte_view {
   const auto length = static_cast<std::size_t>(layout.numBytes());
@@ -361,8 +322,8 @@ void Panels<Value, ExecutionSpace>::prepareTeams(const PanelLayout& layout) {
   parts_ = deviceList<memory_space>("Komvos::Panels::parts", plan.parts());
   tasks_ = deviceList<memory_space>("Komvos::Panels::tasks", plan.tasks());
   sharedPanels_ = deviceList<memory_space>("Komvos::Panels::sharedPanels", plan.sharedPanels());
-  runOfColumn_ = deviceList<memory_space>("Komvos::Panels::runOfColumn", plan.runOfColumn());
-  firstColumnOfRun_ = deviceList<memory_space>("Komvos::Panels::firstColumnOfRun", plan.firstColumnOfRun());
+  places_ = deviceList<memory_space>("Komvos::Panels::places", plan.places());
+  scales_ = deviceList<memory_space>("Komvos::Panels::scales", plan.scales());
 }
 
 template <class Value>
@@ -403,7 +364,19 @@ void launchProduct(const ExecutionSpace& space, PanelKernel kernel, VectorUnit u
                                                                  input, output, add});
     return;
   }
-  launchTeams<N>(space, data, teams, input, output, add);
+  multiplyByTeams<N>(space, data, teams, input, output, add);
+}
+
+template <class Value, class ExecutionSpace>
+TeamData<Value> Panels<Value, ExecutionSpace>::teamData() const {
+  return {static_cast<int>(tasks_.extent(0)),
+          static_cast<int>(sharedPanels_.extent(0)),
+          parts_.data(),
+          tasks_.data(),
+          sharedPanels_.data(),
+          places_.data(),
+          scales_.data(),
+          partials_.data()};
 }
 
 template <class Value, class ExecutionSpace>
@@ -418,14 +391,7 @@ void Panels<Value, ExecutionSpace>::multiply(const ExecutionSpace& space, PanelK
     partials_ = Kokkos::View<Value*, memory_space>(
         Kokkos::view_alloc("Komvos::Panels::partials", Kokkos::WithoutInitializing), partials);
   }
-  const TeamData<Value> teams{static_cast<int>(tasks_.extent(0)),
-                              static_cast<int>(sharedPanels_.extent(0)),
-                              parts_.data(),
-                              tasks_.data(),
-                              sharedPanels_.data(),
-                              runOfColumn_.data(),
-                              firstColumnOfRun_.data(),
-                              partials_.data()};
+  const TeamData<Value> teams = teamData();
   const PanelData<Value> data{values_.data(), panels_.data(), strips_.data(), runs_.data(), outputScale_.data()};
   switch (numVectors) {
     case 1:
@@ -477,9 +443,25 @@ void Panels<Value, ExecutionSpace>::multiplyBoth(const ExecutionSpace& space, in
 }
 
 template <class Value, class ExecutionSpace>
-void Panels<Value, ExecutionSpace>::prepareTransposed(const PanelLayout& layout, int inputs,
+void Panels<Value, ExecutionSpace>::prepareTransposed(const PanelLayout& layout, PanelKernel kernel, int inputs,
                                                       const std::vector<std::int64_t>& leftOut) {
-  const int groups = (inputs + columnsTogether - 1) / columnsTogether;
+  numInputs_ = inputs;
+  if (kernel == PanelKernel::Threads) {
+    listPieces(layout, leftOut);
+    return;
+  }
+  std::vector<int> places = inputsOf(layout);
+  for (const std::int64_t column : leftOut) {
+    places[column] = -1;
+  }
+  const PartLists lists(inputs, places);
+  columnOffset_ = deviceList<memory_space>("Komvos::Panels::columnOffset", lists.offset);
+  columns_ = deviceList<memory_space>("Komvos::Panels::columns", lists.part);
+}
+
+template <class Value, class ExecutionSpace>
+void Panels<Value, ExecutionSpace>::listPieces(const PanelLayout& layout, const std::vector<std::int64_t>& leftOut) {
+  const int groups = (numInputs_ + columnsTogether - 1) / columnsTogether;
   // f(group, piece) for each piece of each run
   const auto forPieces = [&](const auto& f) {
     std::int64_t column = 0;  // of all strips
@@ -515,28 +497,60 @@ void Panels<Value, ExecutionSpace>::prepareTransposed(const PanelLayout& layout,
   std::vector<ColumnPiece> pieces(static_cast<std::size_t>(firstPiece.back()));
   std::vector<std::int64_t> next(firstPiece.begin(), firstPiece.end() - 1);
   forPieces([&](int group, const ColumnPiece& piece) { pieces[next[group]++] = piece; });
-  numInputs_ = inputs;
   firstPiece_ = deviceList<memory_space>("Komvos::Panels::firstPiece", firstPiece);
   pieces_ = deviceList<memory_space>("Komvos::Panels::pieces", pieces);
 }
 
 template <class Value, class ExecutionSpace>
-void Panels<Value, ExecutionSpace>::multiplyTransposed(const ExecutionSpace& space, int numVectors, const Value* input,
-                                                       Value* output, bool add) const {
-  const int groups = (numInputs_ + columnsTogether - 1) / columnsTogether;
-  const PanelData<Value> data{values_.data(), panels_.data(), strips_.data(), runs_.data(), outputScale_.data()};
-  const TransposedData<Value> transposed{data,  firstPiece_.data(), pieces_.data(), numInputs_, numVectors,
-                                         input, output,             add};
+void Panels<Value, ExecutionSpace>::multiplyTransposed(const ExecutionSpace& space, PanelKernel kernel, int numVectors,
+                                                       const Value* input, Value* output, bool add) const {
+  if (kernel == PanelKernel::Teams) {
+    for (int first = 0; first < numVectors;) {  // a few at a time: memory for what each column gives
+      const int left = numVectors - first;
+      if (left >= 4) {
+        transposeByTeams<4>(space, numVectors, input + first, output + first, add);
+      } else if (left >= 2) {
+        transposeByTeams<2>(space, numVectors, input + first, output + first, add);
+      } else {
+        transposeByTeams<1>(space, numVectors, input + first, output + first, add);
+      }
+      first += left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    }
+    return;
+  }
   if constexpr (runsOnHost<ExecutionSpace>()) {
+    const int groups = (numInputs_ + columnsTogether - 1) / columnsTogether;
+    const PanelData<Value> data{values_.data(), panels_.data(), strips_.data(), runs_.data(), outputScale_.data()};
+    const TransposedData<Value> transposed{
+        data, firstPiece_.data(), pieces_.data(), numInputs_, numVectors, input, output, add};
     using Policy = Kokkos::RangePolicy<ExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>>;
     Kokkos::parallel_for(
         "Komvos::Panels::multiplyTransposed", Policy(space, 0, groups).set_chunk_size(1),
         ThreadTransposed<Value, ExecutionSpace>{transposed, StripKernels<Value>(vectorUnit_, numVectors)});
   } else {
-    Kokkos::parallel_for("Komvos::Panels::multiplyTransposed",
-                         Kokkos::TeamPolicy<ExecutionSpace>(space, groups, 8, 32),
-                         TeamTransposed<Value, ExecutionSpace>{transposed});
+    throw std::logic_error("Komvos::Panels: transposed products of devices are those of teams");
   }
+}
+
+template <class Value, class ExecutionSpace>
+template <int N>
+void Panels<Value, ExecutionSpace>::transposeByTeams(const ExecutionSpace& space, int numVectors, const Value* input,
+                                                     Value* output, bool add) const {
+  const std::size_t length = static_cast<std::size_t>(numColumns_) * N;
+  if (ofColumns_.extent(0) < length) {
+    ofColumns_ = {};
+    ofColumns_ = Kokkos::View<Value*, memory_space>(
+        Kokkos::view_alloc("Komvos::Panels::ofColumns", Kokkos::WithoutInitializing), length);
+  }
+  const PanelData<Value> data{values_.data(), panels_.data(), strips_.data(), runs_.data(), outputScale_.data()};
+  const TeamData<Value> teams = teamData();
+  if (teams.numTasks > 0) {
+    launchTeams(space, "Komvos::Panels::multiplyTransposed", teams.numTasks,
+                TeamColumns<N, Value, ExecutionSpace>{data, teams, input, numVectors, ofColumns_.data()});
+  }
+  Kokkos::parallel_for(
+      "Komvos::Panels::multiplyTransposed: sums", range(space, 0, numInputs_),
+      AddColumns<N, Value>{columnOffset_.data(), columns_.data(), ofColumns_.data(), numVectors, output, add});
 }
 
 }  // namespace Komvos::Impl

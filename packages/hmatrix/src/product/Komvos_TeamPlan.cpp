@@ -6,25 +6,47 @@
 namespace Komvos::Impl {
 
 TeamPlan::TeamPlan(const PanelLayout& layout, std::size_t bytesOfWhole) {
-  listRuns(layout);
+  listColumns(layout);
   const std::int64_t bytesOfTask = std::clamp(layout.bytesOfValues() / manyTasks, fewestBytes, mostBytes);
   for (int panel = 0; panel < static_cast<int>(layout.panels().size()); ++panel) {
     addPanel(layout, panel, bytesOfTask, bytesOfWhole);
   }
+  scaleOfColumn_ = {};
 }
 
-void TeamPlan::listRuns(const PanelLayout& layout) {
-  runOfColumn_.reserve(static_cast<std::size_t>(layout.numColumns()));
-  firstOfRun_.resize(layout.runs().size());
+void TeamPlan::listColumns(const PanelLayout& layout) {
+  places_.reserve(static_cast<std::size_t>(layout.numColumns()));
+  scaleOfColumn_.reserve(places_.capacity());
   for (const PanelStrip& strip : layout.strips()) {
-    firstColumn_.push_back(static_cast<std::int64_t>(runOfColumn_.size()));
-    int column = 0;
-    for (int run = strip.firstRun; run < strip.lastRun; ++run) {
-      firstOfRun_[run] = column;
-      column += layout.runs()[run].columns;
-      runOfColumn_.insert(runOfColumn_.end(), layout.runs()[run].columns, run);
+    firstColumn_.push_back(static_cast<std::int64_t>(places_.size()));
+    for (int r = strip.firstRun; r < strip.lastRun; ++r) {
+      const PanelRun& run = layout.runs()[r];
+      for (int c = 0; c < run.columns; ++c) {
+        places_.push_back(run.input + c);
+      }
+      scaleOfColumn_.insert(scaleOfColumn_.end(), run.columns, run.scale);
     }
   }
+}
+
+StripPart TeamPlan::makePart(int strip, int column, int columns) {
+  const std::int64_t first = firstColumn_[strip] + column;
+  const auto place = places_.begin() + first;
+  const bool areNeighbours =
+      std::adjacent_find(place, place + columns, [](int a, int b) { return b != a + 1; }) == place + columns;
+  const auto scale = scaleOfColumn_.begin() + first;
+  const bool haveOneScale = std::all_of(scale, scale + columns, [&](double other) { return other == *scale; });
+  const StripPart part{strip,
+                       column,
+                       columns,
+                       areNeighbours ? *place : -1,
+                       *scale,
+                       first,
+                       haveOneScale ? -1 : static_cast<std::int64_t>(scales_.size())};
+  if (!haveOneScale) {
+    scales_.insert(scales_.end(), scale, scale + columns);
+  }
+  return part;
 }
 
 void TeamPlan::addPanel(const PanelLayout& layout, int panelIndex, std::int64_t bytesOfTask, std::size_t bytesOfWhole) {
@@ -46,9 +68,7 @@ void TeamPlan::addPanel(const PanelLayout& layout, int panelIndex, std::int64_t 
       }
       const int columns = static_cast<int>(
           std::min<std::int64_t>(strip.columns - column, std::max<std::int64_t>(1, left / bytesOfColumn)));
-      const std::int64_t first = firstColumn_[s] + column;
-      const int run = runOfColumn_[first];
-      parts_.push_back({s, column, columns, runOfColumn_[first + columns - 1] == run ? run : -1, first});
+      parts_.push_back(makePart(s, column, columns));
       tasks_.back().lastPart = here();
       left -= columns * bytesOfColumn;
       column += columns;

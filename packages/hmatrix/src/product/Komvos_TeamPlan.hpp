@@ -13,8 +13,10 @@ namespace Komvos::Impl {
 /// Neighbouring columns of a strip.
 struct StripPart {
   int strip, column, columns;
-  int run;                   ///< the only one that it has columns of; -1: there are several
+  int place;                 ///< of the input of the first column, where the others' follow it; else -1
+  double scale;              ///< of all columns, where it is the same
   std::int64_t firstColumn;  ///< of all strips
+  std::int64_t firstScale;   ///< in scales(), where they differ; else -1
 };
 
 /// What one team does: parts of one panel.
@@ -42,18 +44,20 @@ class TeamPlan {
   const std::vector<StripPart>& parts() const { return parts_; }
   const std::vector<TeamTask>& tasks() const { return tasks_; }
   const std::vector<SharedPanel>& sharedPanels() const { return sharedPanels_; }
-  const std::vector<int>& runOfColumn() const { return runOfColumn_; }      ///< [columns of all strips]
-  const std::vector<int>& firstColumnOfRun() const { return firstOfRun_; }  ///< in its strip
+  const std::vector<int>& places() const { return places_; }     ///< of the input of each column of all strips
+  const std::vector<double>& scales() const { return scales_; }  ///< of columns of parts with several
   int numPartials() const { return numPartials_; }
 
  private:
   void addPanel(const PanelLayout& layout, int panel, std::int64_t bytesOfTask, std::size_t bytesOfWhole);
-  void listRuns(const PanelLayout& layout);
+  void listColumns(const PanelLayout& layout);
+  StripPart makePart(int strip, int column, int columns);
 
   std::vector<StripPart> parts_;
   std::vector<TeamTask> tasks_;
   std::vector<SharedPanel> sharedPanels_;
-  std::vector<int> runOfColumn_, firstOfRun_;
+  std::vector<int> places_;
+  std::vector<double> scales_, scaleOfColumn_;
   std::vector<std::int64_t> firstColumn_;  ///< of each strip, of all
   int numPartials_ = 0;
 };

@@ -29,7 +29,7 @@ KOKKOS_INLINE_FUNCTION constexpr int lowerBytes(ValueFormat format) {
 
 /// So many bytes has a value.
 template <class Value>
-constexpr int bytesOf(ValueFormat format) {
+KOKKOS_INLINE_FUNCTION constexpr int bytesOf(ValueFormat format) {
   return format == ValueFormat::Whole ? static_cast<int>(sizeof(Value)) : static_cast<int>(format);
 }
 
