@@ -44,6 +44,7 @@ using LO = DefaultLocalOrdinal;
 using Device = DefaultNode::device_type;
 using Space = Device::execution_space;
 using Memory = Device::memory_space;
+using Items = Impl::RowItems<Memory>;
 using LocalMatrix = Matrix::local_matrix_device_type;
 using LocalMap = Map::local_map_type;
 using Rows = Impl::MatrixRows<double, LocalMap, LocalMatrix::row_map_type, LocalMatrix::index_type>;
@@ -139,6 +140,7 @@ class LocalWork {
         from.push_back(~static_cast<int>(first_[0][i] + format.valuesAt(length_[i]) + k));
       }
     }
+    valueItems_ = Items(length_, Impl::entriesPerItem<Space>());
     sources_ = {Kokkos::View<int*, Memory>(), from, Impl::entriesPerItem<Space>()};
     prepareTpetra(n);
   }
@@ -154,7 +156,7 @@ class LocalWork {
                         Impl::deviceList<Memory>("row", row_),
                         Impl::deviceList<Memory>("first", first_[withColumns]),
                         buffer_[withColumns].data()},
-                   length_);
+                   withColumns ? Items(length_, Impl::entriesPerItem<Space>()) : valueItems_);  // those are kept
     space_.fence();
   }
   void unpackRows() {
@@ -231,6 +233,7 @@ class LocalWork {
   Kokkos::View<GO*, Memory> columns_;
   Kokkos::View<double*, Memory> values_;
   Impl::ValueSources<Memory> sources_;
+  Items valueItems_;
   Kokkos::DualView<char*, BufferDevice> exports_;
   Kokkos::DualView<std::size_t*, BufferDevice> packets_;
   Kokkos::DualView<const LO*, BufferDevice> lids_;

@@ -307,7 +307,7 @@ double frobeniusError(const HMatrix<Scalar, Space>& matrix, const EntryKernel<Sc
 }
 
 TEST(ReducedStorage, keepsTheAskedAccuracyInFewerBytes) {
-  const Case c;
+  const Case c{};
   const auto kernel = test::distanceKernel<double>(
       c.points, c.points, [](double r) { return 1 / r; }, 30.0);
   for (const double accuracy : {1e-2, 1e-3, 1e-4, 1e-6, 1e-8, 1e-10}) {
@@ -330,7 +330,7 @@ TEST(ReducedStorage, keepsTheAskedAccuracyInFewerBytes) {
 }
 
 TEST(ReducedStorage, worksForFloats) {
-  const Case c;
+  const Case c{};
   const auto kernel = test::distanceKernel<float>(
       c.points, c.points, [](double r) { return static_cast<float>(1 / r); }, 3.0F);
   HMatrixOptions options;
@@ -341,7 +341,7 @@ TEST(ReducedStorage, worksForFloats) {
 }
 
 TEST(HalfOfASymmetricMatrix, isTheSameMatrix) {
-  const Case c;
+  const Case c{};
   const auto kernel = test::distanceKernel<double>(
       c.points, c.points, [](double r) { return std::exp(-r) / r; }, 30.0);
   for (const auto storage : {Storage::Whole, Storage::Reduced}) {
@@ -360,7 +360,7 @@ TEST(HalfOfASymmetricMatrix, isTheSameMatrix) {
 }
 
 TEST(HalfOfASymmetricMatrix, isNotTakenOfAKernelThatIsNot) {
-  const Case c;
+  const Case c{};
   const auto entry = [&](int i, int j) { return i == j ? 1.0 : (1 + c.points[i].z) / norm(c.points[i] - c.points[j]); };
   const FunctionKernel<double, decltype(entry)> kernel(entry);
   HMatrixOptions options;
@@ -369,7 +369,7 @@ TEST(HalfOfASymmetricMatrix, isNotTakenOfAKernelThatIsNot) {
 }
 
 TEST(HMatrixProgress, growsToOne) {
-  const Case c;
+  const Case c{};
   const auto kernel = test::distanceKernel<double>(
       c.points, c.points, [](double r) { return 1 / r; }, 30.0);
   std::vector<double> told;

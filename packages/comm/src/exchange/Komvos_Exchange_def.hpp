@@ -148,6 +148,10 @@ struct Exchange<Scalar, Device>::State {
   // The exchange in flight:
   DirectionState& current() { return *directions[index(*inFlight)]; }
   auto& sendBuffer() { return buffers.toSend(*inFlight, columns); }
+  /// Of a buffer for `length` values of a column.
+  std::pair<std::size_t, std::size_t> usedPart(int length) const {
+    return {0, static_cast<std::size_t>(length) * static_cast<std::size_t>(columns)};
+  }
   auto& receiveBuffer() { return buffers.toReceive(*inFlight, columns); }
   bool isReverse() const { return inFlight == Direction::reverse; }
   bool selects() const { return isReverse() && reverseCombine == Combine::insert; }
@@ -352,7 +356,10 @@ void Exchange<Scalar, Device>::State::copyToHost(const execution_space& space) {
     Impl::poisonBuffer(Impl::defaultSpace<Kokkos::DefaultHostExecutionSpace>(),
                        BufferAccess{buffer.host.data(), columns}, length);
   }
-  Kokkos::deep_copy(space, buffer.host, buffer.device);
+  const auto used = usedPart(length);  // there may be room for more columns
+  if (used.second > 0) {
+    Kokkos::deep_copy(space, Kokkos::subview(buffer.host, used), Kokkos::subview(buffer.device, used));
+  }
   if (poisons) {
     Impl::poisonBuffer(space, BufferAccess{buffer.device.data(), columns}, length);
   }
@@ -437,8 +444,8 @@ void Exchange<Scalar, Device>::State::end(const execution_space& space, Directio
   requireInFlight("end", direction);
   const EndsExchange afterwards{*this};
   complete(space);
-  if (staged) {
-    Kokkos::deep_copy(receiveBuffer().device, receiveBuffer().host);
+  if (const auto used = usedPart(current().schedule.receiveLength); staged && used.second > 0) {
+    Kokkos::deep_copy(Kokkos::subview(receiveBuffer().device, used), Kokkos::subview(receiveBuffer().host, used));
   }
   requireShape("end", vector, direction == Direction::forward ? plan->numTarget : plan->numOwned);
   requireSameVector("end", vector, combine);

@@ -499,7 +499,8 @@ void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchan
 }
 
 /// Values may arrive in the target itself. Where that is another one each time, this would cost more than it saves: the
-/// requests of MPI are bound to addresses.
+/// requests of MPI are bound to addresses. And not in managed memory, where Tpetra's vectors are on GPUs: its pages
+/// would move to the host and back.
 template <class LO, class GO, class Node>
 template <class Value, class Source, class Target>
 void NodeAwareImport<LO, GO, Node>::State::beginExchange(Impl::Direction direction, const execution_space& space,
@@ -510,7 +511,9 @@ void NodeAwareImport<LO, GO, Node>::State::beginExchange(Impl::Direction directi
     return;
   }
   const auto ghosts = ghostsOf(y);
-  const bool again = lastTarget == ghosts.data();
+  constexpr bool isManaged =
+      !std::is_same_v<typename Target::memory_space, typename Impl::BufferSpace<execution_space>::type>;
+  const bool again = !isManaged && lastTarget == ghosts.data();
   lastTarget = ghosts.data();
   if (again && combine == Combine::insert && !Impl::shareMemory(x, ghosts)) {
     exchange.begin(space, x, ghosts);

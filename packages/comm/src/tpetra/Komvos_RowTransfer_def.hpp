@@ -77,8 +77,9 @@ struct RowTransfer<S, LO, GO, Node>::State {
   template <class Rows>
   void transferValues(const Rows& rows, const std::string& error, crs_matrix_type& target);
   template <class Rows>
-  void pack(const Rows& rows, const exchange_type& exchange, const format_type& format,
-            const std::vector<std::int64_t>& lengths, typename exchange_type::buffer_view buffer) const;
+  void pack(const Rows& rows, const exchange_type& exchange, const format_type& format, const items_type& items,
+            typename exchange_type::buffer_view buffer) const;
+  items_type itemsOf(const exchange_type& exchange, const std::vector<std::int64_t>& lengths) const;
   unpack_type unpackKernel(const exchange_type& exchange, const format_type& format,
                            const std::vector<std::int64_t>& to, GO* columns, value_type* values) const;
   template <class Columns, class Values>
@@ -115,6 +116,7 @@ struct RowTransfer<S, LO, GO, Node>::State {
   bool valuesPrepared = false;
   Impl::ValueSources<memory_space> valueSources;
   unpack_type labels;  ///< for values alone
+  items_type valueItems;
 };
 
 template <class S, class LO, class GO, class Node>
@@ -245,20 +247,26 @@ auto RowTransfer<S, LO, GO, Node>::State::rowsOf(const crs_matrix_type& source) 
   return {matrix.graph.row_map, matrix.graph.entries, source.getColMap()->getLocalMap(), matrix.values.data()};
 }
 
-/// \param lengths entries of the rows of the source
+/// What is packed. \param lengths entries of the rows of the source
+template <class S, class LO, class GO, class Node>
+auto RowTransfer<S, LO, GO, Node>::State::itemsOf(const exchange_type& exchange,
+                                                  const std::vector<std::int64_t>& lengths) const -> items_type {
+  std::vector<std::int64_t> ofRuns;
+  for (const int row : exchange.departures().hostIndex) {
+    ofRuns.push_back(lengths[row]);
+  }
+  return {ofRuns, Impl::entriesPerItem<execution_space>()};
+}
+
 template <class S, class LO, class GO, class Node>
 template <class Rows>
 void RowTransfer<S, LO, GO, Node>::State::pack(const Rows& rows, const exchange_type& exchange,
-                                               const format_type& format, const std::vector<std::int64_t>& lengths,
+                                               const format_type& format, const items_type& items,
                                                typename exchange_type::buffer_view buffer) const {
   const execution_space& space = Impl::defaultSpace<execution_space>();
   const auto& runs = exchange.departures();
-  std::vector<std::int64_t> ofRuns;
-  for (const int row : runs.hostIndex) {
-    ofRuns.push_back(lengths[row]);
-  }
   using Pack = Impl::PackRows<value_type, Rows, local_map_type, memory_space>;
-  Impl::packRows(space, Pack{format, rows, sourceMap->getLocalMap(), runs.index, runs.first, buffer.data()}, ofRuns);
+  Impl::packRows(space, Pack{format, rows, sourceMap->getLocalMap(), runs.index, runs.first, buffer.data()}, items);
 }
 
 /// Where runs go, and what they must be, for the unpack kernels. \param to by arrival
@@ -377,6 +385,7 @@ void RowTransfer<S, LO, GO, Node>::State::makeValueSources(const format_type& fo
   }
   valueSources = {merged.sourceOffset, fromOrigin, Impl::entriesPerItem<execution_space>()};
   labels = unpackKernel(*valuesOnly, format, {}, nullptr, nullptr);
+  valueItems = itemsOf(*valuesOnly, counts.owned);
 }
 
 /// \param entries of the source
@@ -445,7 +454,7 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t
   });
   throwOnAllIfAny(ours->get(), error);
 
-  exchange.begin(space, [&](const auto& buffer) { pack(rows, exchange, format, lengths, buffer); });
+  exchange.begin(space, [&](const auto& buffer) { pack(rows, exchange, format, itemsOf(exchange, lengths), buffer); });
   using Here = Impl::CopyRowsHere<value_type, GO, Rows, memory_space>;
   error = Impl::errorIn([&] {
     Impl::forRows(space, "Komvos::RowTransfer::copy", hereItems,
@@ -488,7 +497,7 @@ void RowTransfer<S, LO, GO, Node>::State::transferValues(const Rows& rows, const
     exchange.abandon();
     throw PlanMismatch(error);
   }
-  exchange.begin(space, [&](const auto& buffer) { pack(rows, exchange, format, counts.owned, buffer); });
+  exchange.begin(space, [&](const auto& buffer) { pack(rows, exchange, format, valueItems, buffer); });
   exchange.end(space);
   const std::string broken = checkLabels(exchange);
   if (!broken.empty()) {

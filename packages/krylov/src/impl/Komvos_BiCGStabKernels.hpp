@@ -68,43 +68,103 @@ std::array<typename Row::scalar, Row::dots> runRows(const ExecutionSpace& space,
   return sums;
 }
 
+/// Dots of 1,024 rows: by one thread of a host, or by a team of a device, whose lanes take each every so many-th row
+/// and are added up in their order.
+template <class Row, class ExecutionSpace>
+struct DotsOfChunk {
+  using scalar = typename Row::scalar;
+  using team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using scratch = Kokkos::View<scalar*, typename ExecutionSpace::scratch_memory_space, Kokkos::MemoryUnmanaged>;
+  static constexpr int rowsAtOnce = 1024, lanes = 128, groups = 16;
+
+  Row row;
+  int numRows;
+  scalar* parts;  ///< [chunks x dots]
+
+  KOKKOS_INLINE_FUNCTION void operator()(int chunk) const {
+    const int begin = chunk * rowsAtOnce, end = begin + rowsAtOnce < numRows ? begin + rowsAtOnce : numRows;
+    scalar sums[Row::dots];
+    add(begin, end, 1, sums);
+    for (int d = 0; d < Row::dots; ++d) {
+      parts[chunk * Row::dots + d] = sums[d];
+    }
+  }
+
+  static std::size_t scratchBytes() { return scratch::shmem_size((lanes + groups) * Row::dots); }
+  KOKKOS_INLINE_FUNCTION void operator()(const team& member) const {
+    const int chunk = member.league_rank(), begin = chunk * rowsAtOnce;
+    const int end = begin + rowsAtOnce < numRows ? begin + rowsAtOnce : numRows;
+    const scratch memory(member.team_scratch(0), (lanes + groups) * Row::dots);
+    scalar *const ofLanes = memory.data(), *const ofGroups = ofLanes + lanes * Row::dots;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, lanes), [&](int lane) {
+      scalar sums[Row::dots];
+      add(begin + lane, end, lanes, sums);
+      for (int d = 0; d < Row::dots; ++d) {
+        ofLanes[d * lanes + lane] = sums[d];
+      }
+    });
+    member.team_barrier();
+    constexpr int perGroup = lanes / groups;
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, Row::dots * groups), [&](int i) {
+      scalar sum = scalar(0);
+      for (int k = 0; k < perGroup; ++k) {
+        sum += ofLanes[i * perGroup + k];
+      }
+      ofGroups[i] = sum;
+    });
+    member.team_barrier();
+    Kokkos::parallel_for(Kokkos::TeamThreadRange(member, static_cast<int>(Row::dots)), [&](int d) {
+      scalar sum = scalar(0);
+      for (int k = 0; k < groups; ++k) {
+        sum += ofGroups[d * groups + k];
+      }
+      parts[chunk * Row::dots + d] = sum;
+    });
+  }
+
+  KOKKOS_INLINE_FUNCTION void add(int begin, int end, int step, scalar* sums) const {
+    for (int d = 0; d < Row::dots; ++d) {
+      sums[d] = scalar(0);
+    }
+    for (int i = begin; i < end; i += step) {
+      row(i, sums);
+    }
+  }
+};
+
 /// As runRows(), in an order that does not depend on the number of threads either: where each rank computes the dots of
 /// whole vectors, all must get the same bits. \param partial scratch, made as large as needed
 template <class Row, class ExecutionSpace, class Device>
 std::array<typename Row::scalar, Row::dots> runRowsInOrder(const ExecutionSpace& space, const std::string& label,
                                                            int numRows, const Row& row,
-                                                           Kokkos::View<typename Row::scalar*, Device>& partial) {
+                                                           Kokkos::View<typename Row::scalar*, Device>& partial,
+                                                           bool byTeams = !runsOnHost<ExecutionSpace>()) {
   using scalar = typename Row::scalar;
-  constexpr bool onHost = runsOnHost<ExecutionSpace>();
-  const int rowsAtOnce = 1024;
-  const int chunks = (numRows + rowsAtOnce - 1) / rowsAtOnce;
+  using Chunk = DotsOfChunk<Row, ExecutionSpace>;
+  const int chunks = (numRows + Chunk::rowsAtOnce - 1) / Chunk::rowsAtOnce;
   const auto size = static_cast<std::size_t>(chunks) * Row::dots;
   if (partial.extent(0) < size) {
     partial = Kokkos::View<scalar*, Device>("Komvos::BiCGStab: dots of chunks", size);
   }
-  const auto parts = partial;
-  Kokkos::parallel_for(
-      label, range(space, 0, chunks), KOKKOS_LAMBDA(int chunk) {
-        scalar sums[Row::dots];
-        for (int d = 0; d < Row::dots; ++d) {
-          sums[d] = scalar(0);
-        }
-        // On a device neighbouring threads take neighbouring rows.
-        const int begin = onHost ? chunk * rowsAtOnce : chunk, step = onHost ? 1 : chunks;
-        const int end = onHost && begin + rowsAtOnce < numRows ? begin + rowsAtOnce : numRows;
-        for (int i = begin; i < end; i += step) {
-          row(i, sums);
-        }
-        for (int d = 0; d < Row::dots; ++d) {
-          parts(chunk * Row::dots + d) = sums[d];
-        }
-      });
+  const Chunk chunk{row, numRows, partial.data()};
+  if (!byTeams) {
+    Kokkos::parallel_for(label, range(space, 0, chunks), chunk);
+  } else if (chunks > 0) {
+    const int teamSize = runsOnHost<ExecutionSpace>() ? 1 : static_cast<int>(Chunk::lanes);
+    Kokkos::parallel_for(label,
+                         Kokkos::TeamPolicy<ExecutionSpace>(space, chunks, teamSize)
+                             .set_scratch_size(0, Kokkos::PerTeam(Chunk::scratchBytes())),
+                         chunk);
+  }
   fence(space, "Komvos::BiCGStab: dots are needed on the host");
-  const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), parts);
   std::array<scalar, Row::dots> sums{};
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    for (int d = 0; d < Row::dots; ++d) {
-      sums[d] += host(chunk * Row::dots + d);
+  if constexpr (Row::dots > 0) {
+    const auto used = Kokkos::subview(partial, std::make_pair(std::size_t(0), size));
+    const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), used);
+    for (int chunkIndex = 0; chunkIndex < chunks; ++chunkIndex) {
+      for (int d = 0; d < Row::dots; ++d) {
+        sums[d] += host(chunkIndex * Row::dots + d);
+      }
     }
   }
   return sums;

@@ -223,10 +223,9 @@ struct PackLabels {
   }
 };
 
-/// Runs a PackRows. \param lengths entries of each run
+/// Runs a PackRows. \param items of the entries of each run
 template <class ExecutionSpace, class Pack>
-void packRows(const ExecutionSpace& space, const Pack& pack, const std::vector<std::int64_t>& lengths) {
-  const RowItems<typename Pack::memory_space> items(lengths, entriesPerItem<ExecutionSpace>());
+void packRows(const ExecutionSpace& space, const Pack& pack, const RowItems<typename Pack::memory_space>& items) {
   Kokkos::parallel_for("Komvos::RowTransfer::labels", range(space, 0, static_cast<int>(items.longRows.extent(0))),
                        PackLabels<Pack, decltype(items.longRows)>{pack, items.longRows});
   forRows(space, "Komvos::RowTransfer::pack", items, pack);
