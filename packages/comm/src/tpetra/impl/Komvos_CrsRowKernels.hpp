@@ -117,27 +117,43 @@ struct LocalMatrix {
   const Scalar* values;
 };
 
-/// Row rows(i), or i if the list is empty, and `Width` columns from `firstColumn` on. A thread has a row. Of one
-/// column, its vector lanes share the entries, so that neighbouring lanes read neighbouring ones; of several, each lane
-/// has a column. The order of a sum depends on the number of lanes, and on nothing else.
-template <class Scalar, class Matrix, class RowList, class Source, int Width>
+/// How the vector lanes of a thread share a row: groups of lanes take every so many-th entry, the lanes of a group a
+/// column each. The order of a sum depends on this, and on nothing else.
+struct RowLanes {
+  int groups = 1, columns = 1;
+  KOKKOS_INLINE_FUNCTION int count() const { return groups * columns; }
+};
+
+/// Row rows(i), or i if the list is empty, and `Width` columns from `firstColumn` on. A thread has a row.
+template <class Scalar, class Matrix, class RowList, class Source, int Width, class ExecutionSpace>
 struct MultiplyListedRows {
+  using scratch = Kokkos::View<Scalar*, typename ExecutionSpace::scratch_memory_space, Kokkos::MemoryUnmanaged>;
+
   Matrix matrix;
   RowList rows;
   Source x;  ///< starts at firstColumn
   RowResult<Scalar> result;
   int firstColumn;
   int count, rowsOfTeam;
+  RowLanes lanes;
 
   template <class Member>
   KOKKOS_INLINE_FUNCTION void operator()(const Member& member) const {
     const int first = member.league_rank() * rowsOfTeam, end = first + rowsOfTeam;
+    // Taken once: each view that is made of scratch memory gets another part of it.
+    const scratch shared(member.team_scratch(0), needsScratch() ? member.team_size() * lanes.count() : 0);
+    Scalar* const partial = shared.data() + member.team_rank() * lanes.count();
     Kokkos::parallel_for(Kokkos::TeamThreadRange(member, first, end < count ? end : count),
-                         [&](const int i) { multiply(member, rows.extent(0) == 0 ? i : rows(i)); });
+                         [&](const int i) { multiply(member, rows.extent(0) == 0 ? i : rows(i), partial); });
+  }
+  KOKKOS_INLINE_FUNCTION bool needsScratch() const { return Width > 1 && lanes.groups > 1; }
+  std::size_t scratchBytes(int teamSize) const {
+    return needsScratch() ? scratch::shmem_size(teamSize * lanes.count()) : 0;
   }
 
+  /// \param partial [lanes], of this thread
   template <class Member>
-  KOKKOS_INLINE_FUNCTION void multiply(const Member& member, int row) const {
+  KOKKOS_INLINE_FUNCTION void multiply(const Member& member, int row, [[maybe_unused]] Scalar* partial) const {
     const std::size_t begin = matrix.rowMap[row], end = matrix.rowMap[row + 1];
     if constexpr (Width == 1) {
       Scalar sum{};
@@ -145,15 +161,30 @@ struct MultiplyListedRows {
           Kokkos::ThreadVectorRange(member, begin, end),
           [&](const std::size_t k, Scalar& to) { to += matrix.values[k] * x(matrix.entries[k], 0); }, sum);
       Kokkos::single(Kokkos::PerThread(member), [&] { result.store(row, firstColumn, sum); });
-    } else {
+    } else if (lanes.groups == 1) {
+      Kokkos::parallel_for(Kokkos::ThreadVectorRange(member, Width),
+                           [&](const int w) { result.store(row, firstColumn + w, sumOf(begin, end, 1, w)); });
+    } else {  // each of the two waits for all lanes at its end
+      Kokkos::parallel_for(Kokkos::ThreadVectorRange(member, lanes.count()), [&](const int lane) {
+        const int w = lane % lanes.columns, group = lane / lanes.columns;
+        partial[lane] = w < Width ? sumOf(begin + group, end, lanes.groups, w) : Scalar{};
+      });
       Kokkos::parallel_for(Kokkos::ThreadVectorRange(member, Width), [&](const int w) {
-        Scalar sum{};
-        for (std::size_t k = begin; k < end; ++k) {
-          sum += matrix.values[k] * x(matrix.entries[k], w);
+        Scalar sum = partial[w];
+        for (int group = 1; group < lanes.groups; ++group) {
+          sum += partial[group * lanes.columns + w];
         }
         result.store(row, firstColumn + w, sum);
       });
     }
+  }
+
+  KOKKOS_INLINE_FUNCTION Scalar sumOf(std::size_t begin, std::size_t end, int step, int w) const {
+    Scalar sum{};
+    for (std::size_t k = begin; k < end; k += step) {
+      sum += matrix.values[k] * x(matrix.entries[k], w);
+    }
+    return sum;
   }
 };
 

@@ -51,12 +51,12 @@ class DeviceRows {
   };
   Stage stageOf(Overlap overlap, RowClass rowClass) const;
 
+  RowLanes lanesFor(int columns) const;
   template <class Product>
-  void launch(const ExecutionSpace& space, int lanes, Product product) const;
+  void launch(const ExecutionSpace& space, Product product) const;
 
   Graph graph_;
   int numSame_;
-  int lanes_ = 1;  ///< of a row, for one column
   RowClassCounts counts_ = {};
   bool copiesOwned_ = false;
   RowList local_, onNode_, offNode_, withGhosts_;
@@ -66,11 +66,6 @@ template <class Scalar, class Graph, class ExecutionSpace>
 DeviceRows<Scalar, Graph, ExecutionSpace>::DeviceRows(const Graph& graph, int numSame,
                                                       const std::vector<RowClass>& ghostClasses)
     : graph_(graph), numSame_(numSame) {
-  // With fewer, lanes would read far apart; with more, they would have too little to add up.
-  const std::size_t rows = std::max<std::size_t>(1, graph.numRows()), entries = graph.entries.extent(0);
-  while (lanes_ < 32 && static_cast<std::size_t>(lanes_) * 6 < entries / rows) {
-    lanes_ *= 2;
-  }
   const ClassList classOf("Komvos::DeviceRows::classOf", graph.numRows());
   const auto classes = deviceList<memory_space>("Komvos::DeviceRows::ghostClasses", ghostClasses);
   using RowMap = typename Graph::row_map_type;
@@ -140,10 +135,9 @@ void DeviceRows<Scalar, Graph, ExecutionSpace>::multiply(const ExecutionSpace& s
   const Matrix matrix{graph_.row_map.data(), graph_.entries.data(), values};
   const auto by = [&](const auto& source, auto width, int firstColumn) {
     using Source = std::decay_t<decltype(source)>;
-    constexpr int columns = decltype(width)::value, lanesOfColumns = columns == 3 ? 4 : columns;
-    using Product = MultiplyListedRows<Scalar, Matrix, RowList, Source, columns>;
-    launch(space, columns == 1 ? lanes_ : lanesOfColumns,
-           Product{matrix, stage.rows, source, result, firstColumn, stage.count, 0});
+    constexpr int columns = decltype(width)::value;
+    using Product = MultiplyListedRows<Scalar, Matrix, RowList, Source, columns, ExecutionSpace>;
+    launch(space, Product{matrix, stage.rows, source, result, firstColumn, stage.count, 0, lanesFor(columns)});
   };
   if (x.columns == 1) {
     constexpr std::integral_constant<int, 1> one;
@@ -162,13 +156,29 @@ void DeviceRows<Scalar, Graph, ExecutionSpace>::multiply(const ExecutionSpace& s
   between();
 }
 
+/// As many lanes as the rows of the whole matrix are long, in the mean. With fewer, threads would read far apart; with
+/// more, they would have too little to add up.
+template <class Scalar, class Graph, class ExecutionSpace>
+RowLanes DeviceRows<Scalar, Graph, ExecutionSpace>::lanesFor(int columns) const {
+  const std::size_t rows = std::max<std::size_t>(1, graph_.numRows()), entries = graph_.entries.extent(0);
+  RowLanes lanes{1, columns == 3 ? 4 : columns};
+  while (2 * lanes.count() <= 32 && static_cast<std::size_t>(lanes.groups) * 6 < entries / rows) {
+    lanes.groups *= 2;
+  }
+  return lanes;
+}
+
 template <class Scalar, class Graph, class ExecutionSpace>
 template <class Product>
-void DeviceRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space, int lanes, Product product) const {
+void DeviceRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space, Product product) const {
+  const int lanes = product.lanes.count();
   const int teamSize = runsOnHost<ExecutionSpace>() ? 1 : threadsOfTeam / lanes;
   product.rowsOfTeam = threadsOfTeam / lanes;
   const int teams = (product.count + product.rowsOfTeam - 1) / product.rowsOfTeam;
-  Kokkos::parallel_for(multiplyRowsLabel, Kokkos::TeamPolicy<ExecutionSpace>(space, teams, teamSize, lanes), product);
+  Kokkos::parallel_for(multiplyRowsLabel,
+                       Kokkos::TeamPolicy<ExecutionSpace>(space, teams, teamSize, lanes)
+                           .set_scratch_size(0, Kokkos::PerTeam(product.scratchBytes(teamSize))),
+                       product);
 }
 
 template <class Scalar, class Graph, class ExecutionSpace>
