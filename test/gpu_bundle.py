@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Packs the tests of packages/comm and packages/hmatrix, the program komvos and some benchmarks, built for NVIDIA GPUs
+"""Packs the tests of packages comm, hmatrix and krylov, the program komvos and some benchmarks, built for NVIDIA GPUs
 of compute capability 9 (H100, H200), with MPI, the CUDA runtime and all other libraries they need, and a script that
 checks and times them on a machine that has nothing but the driver.
 
@@ -131,7 +131,7 @@ def build_programs(trilinos, jobs):
 
 def runs_of_ctest():
     """What ctest runs under mpirun of these packages, for runs.tsv. Komvos::core has nothing to do with GPUs."""
-    listed = output_of("ctest", "--test-dir", BUILD, "--show-only=json-v1", "-L", "^(comm|hmatrix)$", "-LE", "^core$")
+    listed = output_of("ctest", "--test-dir", BUILD, "--show-only=json-v1", "-L", "^(comm|hmatrix|krylov)$", "-LE", "^core$")
     tests = json.loads(listed)["tests"]
     runs = []
     for test in tests:
@@ -144,7 +144,7 @@ def runs_of_ctest():
                      "arguments": " ".join(words[place + 1:]) or "-",
                      "variables": ",".join(v for v in environment if v.startswith(("KOMVOS_", "TPETRA_"))) or "-"})
     if not runs:
-        fail(f"ctest knows no tests with the labels comm and hmatrix in {BUILD}")
+        fail(f"ctest knows no tests with the labels comm, hmatrix and krylov in {BUILD}")
     return runs
 
 
