@@ -136,7 +136,6 @@ class OneStrip {
   }
 
   void checkTransposed(PanelKernel kernel, const std::vector<Real>& x, int numVectors, double bound) {
-    kernel = Impl::runsOnHost<Space>() ? kernel : PanelKernel::Teams;
     const auto input = onDevice(x);
     const auto output = onDevice(std::vector<Real>(static_cast<std::size_t>(inputs) * numVectors, 7));
     for (const bool leavesOut : {false, true}) {

@@ -1,4 +1,5 @@
 // Iterations and true residuals on systems of many kinds, beside Belos' BICGSTAB.
+#include <Trilinos_version.h>
 #include <gtest/gtest.h>
 
 #include <MatrixMarket_Tpetra.hpp>
@@ -81,8 +82,11 @@ const Case cases[] = {
     flow("Recirculating100", 60, 100, recirculatingWind, false),
     flow("Recirculating1000", 60, 1000, recirculatingWind, true),
     {"Cavity100", [] { return System(cavity(10, 100)); }, true},
+// The sparse matrix products of Kokkos Kernels 3.4, which set a hierarchy up, end in an illegal access on an H200.
+#if !defined(KOKKOS_ENABLE_CUDA) || TRILINOS_MAJOR_MINOR_VERSION >= 140000
     {"PoissonWithMueLu", [] { return withMultigrid(convectionDiffusion(80, 0, slantedWind, false)); }, true},
     {"RecirculatingWithMueLu", [] { return withMultigrid(convectionDiffusion(80, 20, recirculatingWind, false)); }},
+#endif
     {"BodyHeat", [] { return shipped("body_heat"); }},
     {"PowerGrid2000", [] { return shipped("dcpf_case_ACTIVSg2000"); }, true},
 #ifdef KOMVOS_HAVE_HMATRIX

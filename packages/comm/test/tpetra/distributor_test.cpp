@@ -229,11 +229,13 @@ TEST(NodeAwareDistributor, DoesWhatTpetrasDoes) {
     values[i] = 100 * rank + static_cast<double>(i);
   }
   const std::size_t imports = 2 * ours.getTotalReceiveLength();
-  const Kokkos::View<double*, Device> mine("ours", imports), others("theirs", imports);
-  const Kokkos::View<const double*, Device> exports = onDevice(values);
-  theirs.doPostsAndWaits(exports, 2, others);
-  ours.doPostsAndWaits(exports, 2, mine);
-  std::vector<double> a = onHost(mine), b = onHost(others);
+  const Kokkos::View<double*, Device> mine("ours", imports);
+  ours.doPostsAndWaits(Kokkos::View<const double*, Device>(onDevice(values)), 2, mine);
+  std::vector<double> a = onHost(mine), b(imports);
+  // On the host: Tpetra's hands MPI what it is given, and not every MPI can read the memory of a device.
+  using HostList = Kokkos::View<double*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+  theirs.doPostsAndWaits(Kokkos::View<const double*, Kokkos::HostSpace>(HostList(values.data(), values.size())), 2,
+                         HostList(b.data(), b.size()));
   // The ranks in Tpetra's order are those of getProcsFrom(), which is another only where it does not sort them.
   std::sort(a.begin(), a.end());
   std::sort(b.begin(), b.end());

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <iterator>
 #include <numeric>
-#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -446,7 +445,7 @@ template <class Value, class ExecutionSpace>
 void Panels<Value, ExecutionSpace>::prepareTransposed(const PanelLayout& layout, PanelKernel kernel, int inputs,
                                                       const std::vector<std::int64_t>& leftOut) {
   numInputs_ = inputs;
-  if (kernel == PanelKernel::Threads) {
+  if (runsOnHost<ExecutionSpace>() && kernel == PanelKernel::Threads) {
     listPieces(layout, leftOut);
     return;
   }
@@ -504,7 +503,7 @@ void Panels<Value, ExecutionSpace>::listPieces(const PanelLayout& layout, const 
 template <class Value, class ExecutionSpace>
 void Panels<Value, ExecutionSpace>::multiplyTransposed(const ExecutionSpace& space, PanelKernel kernel, int numVectors,
                                                        const Value* input, Value* output, bool add) const {
-  if (kernel == PanelKernel::Teams) {
+  if (!runsOnHost<ExecutionSpace>() || kernel == PanelKernel::Teams) {
     for (int first = 0; first < numVectors;) {  // a few at a time: memory for what each column gives
       const int left = numVectors - first;
       if (left >= 4) {
@@ -527,8 +526,6 @@ void Panels<Value, ExecutionSpace>::multiplyTransposed(const ExecutionSpace& spa
     Kokkos::parallel_for(
         "Komvos::Panels::multiplyTransposed", Policy(space, 0, groups).set_chunk_size(1),
         ThreadTransposed<Value, ExecutionSpace>{transposed, StripKernels<Value>(vectorUnit_, numVectors)});
-  } else {
-    throw std::logic_error("Komvos::Panels: transposed products of devices are those of teams");
   }
 }
 
