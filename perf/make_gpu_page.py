@@ -15,19 +15,22 @@ import common
 
 HEAD = """# On a GPU
 
-Made by `perf/make_gpu_page.py` from `{file}`: what `komvos-gpu-bundle/run` (test/gpu_bundle.py) reported; commit {commit},
-{gpu}, CUDA {cuda} in the bundle. Times are medians, ratios are medians of ratios within a sample, in which all that is compared
-takes turns; every sample waits for the GPU. "Reading" is the time to read as many bytes as the product must, by a sum
-over 16 bytes a thread; it has the time of a launch and of a result in it, as the products have.
+Made by `perf/make_gpu_page.py` from `{file}`:
+what `komvos-gpu-bundle/run` (test/gpu_bundle.py) reported; commit {commit}, {gpu}, CUDA {cuda} in the bundle. Times
+are medians, ratios are medians of ratios within a sample, in which all that is compared takes turns; every sample waits
+for the GPU. "Reading" is the time to read as many bytes as the product must, by a sum over 16 bytes a thread; it has the
+time of a launch and of a result in it, as the products have.
 """
-PRODUCTS = """One rank, so that nothing travels: the kernels alone. Tpetra's are those of Kokkos Kernels 3.4, without cuSPARSE. {verdict}
+PRODUCTS = """One rank, so that nothing travels: the kernels alone. Tpetra's are those of Kokkos Kernels 3.4, without cuSPARSE.
+{verdict}
 """
 HMATRIX = """Points on a sphere or a cylinder, 1/r, accuracy 1e-4, as in HMATRIX.md. GB/s are 10^9 bytes a second of the stored
-matrix. Set-up is by one thread of the host: that is what the Trilinos of the bundle has. {verdict}
+matrix. Set-up is by one thread of the host: that is what the Trilinos of the bundle has.
+{verdict}
 """
 TESTS = """"Staged": messages through pinned memory of the host; "gpu-aware": MPI gets pointers to GPU memory. All ranks share the
 GPU. {verdict}
-"""
+{remarks}"""
 
 
 # --- what bundles reported ---
@@ -40,7 +43,7 @@ def merged(reports):
     return {**reports[0], "runs": list(runs.values())}
 
 
-def store(folders):
+def store(folders, remarks):
     reports, benches = [], {}
     for folder in folders:
         reports.append(json.loads((folder / "report.json").read_text()))
@@ -52,7 +55,7 @@ def store(folders):
     gpu = report["machine"]["driver"]["gpus"][0]
     result = {"benchmark": "gpu", "commit": report["bundle"]["commit"], "date": common.today(), "gpu": gpu["name"],
               "nvcc": report["bundle"]["nvcc"], "driver_supports_cuda": report["machine"]["driver"]["driver_supports_cuda"],
-              "mpi": report["machine"]["mpi"]["library"],
+              "mpi": report["machine"]["mpi"]["library"], "remarks": remarks,
               "runs": [{key: run[key] for key in ("mode", "name", "ranks", "status", "seconds", "tests_passed",
                                                   "tests_skipped", "sanitizer_errors") if key in run}
                        for run in report["runs"] if run["mode"] != "bench"],
@@ -109,13 +112,13 @@ def hmatrix(reports):
         ["---", "--:", "---"] + ["--:"] * 7)
 
 
-def tests(runs):
+def tests(runs, remarks):
     rows = [[run["mode"], run["name"], run["ranks"], run["status"], run["tests_passed"], run["tests_skipped"],
              run.get("sanitizer_errors", ""), run["seconds"]] for run in runs]
     failed = [f"{run['mode']}/{run['name']}" for run in runs if run["status"] == "FAILED"]
     verdict = (f"{sum(run['status'] == 'passed' for run in runs)} runs passed, {len(failed)} failed"
-               + (f" ({', '.join(failed)})" if failed else "") + f", {sum(run['status'] == 'not run' for run in runs)} had no time.")
-    return TESTS.format(verdict=verdict) + "\n" + common.markdown_table(
+               + f", {sum(run['status'] == 'not run' for run in runs)} had no time.")
+    return TESTS.format(verdict=verdict, remarks="".join(f"\n- {remark}" for remark in remarks) + ("\n" if remarks else "")) + "\n" + common.markdown_table(
         ["messages", "run", "ranks", "", "tests passed", "skipped", "errors found", "s"],
         rows, ["---", "---", "--:", "---", "--:", "--:", "--:", "--:"])
 
@@ -124,7 +127,7 @@ def page(path):
     result = common.read_results(path)
     parts = [HEAD.format(file=path.relative_to(common.PERF), commit=result["commit"], gpu=result["gpu"], cuda=result["nvcc"])]
     for key, title, make in (("products", "Sparse products", products), ("hmatrix", "Hierarchical matrices", hmatrix),
-                             ("runs", "Tests", tests)):
+                             ("runs", "Tests", lambda runs: tests(runs, result["remarks"]))):
         if result[key]:
             parts.append(f"\n## {title}\n\n" + make(result[key]))
     return "".join(parts)
@@ -133,10 +136,11 @@ def page(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", type=Path, nargs="+", metavar="REPORT")
+    parser.add_argument("--remark", action="append", default=[], metavar="TEXT", help="with --store: why something failed")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
     if options.store:
-        store(options.store)
+        store(options.store, options.remark)
         return
     path = common.newest(common.RESULTS.glob("nvidia-*/*-gpu.json"))
     if path is None:
