@@ -400,20 +400,98 @@ KOMVOS_INLINE void addPackedColumns(const unsigned char* upper, const unsigned c
   }
 }
 
+/// to[0, n) = scale * from[0, n). Of registers of 64 bytes, the last of `to` may be written as a whole, with zeros.
+template <class Real, int Bytes>
+KOMVOS_INLINE void copyScaled(const Real* from, int n, Real scale, Real* to) {
+  if constexpr (Bytes == 64 && sizeof(Real) == 8) {
+    // Runs are of a few columns, more or less: a loop over them would end where no CPU expects it to.
+    using V = Vector<double, 64>::type;
+    typedef double Memory __attribute__((vector_size(64), may_alias, aligned(8)));
+    for (; n > 8; n -= 8, from += 8, to += 8) {
+      const V all = loadAs<V>(from) * scale;
+      std::memcpy(to, &all, sizeof all);
+    }
+    const auto mask = static_cast<unsigned char>((1U << n) - 1);
+    V some;
+    asm("vmovupd %2, %0%{%1%}%{z%}" : "=v"(some) : "Yk"(mask), "m"(*reinterpret_cast<const Memory*>(from)));
+    some *= scale;
+    std::memcpy(to, &some, sizeof some);
+  } else {
+    for (int c = 0; c < n; ++c) {
+      to[c] = scale * from[c];
+    }
+  }
+}
+
+/// The input of a strip, for one vector, some columns at a time.
+template <class Real, int Bytes, ValueFormat F>
+class InputReader {
+ public:
+  KOMVOS_INLINE InputReader(const PanelRun* runs, int numRuns, const Real* input)
+      : run_(runs), end_(runs + numRuns), input_(input) {}
+  /// \param z [columnsTogether + 8] \return the number of columns; 0 behind the last
+  KOMVOS_INLINE int next(Real* z) {
+    int columns = 0;
+    while (run_ != end_ && columns < columnsTogether) {
+      const int left = run_->columns - done_, taken = std::min(left, columnsTogether - columns);
+      const Real scale = static_cast<Real>(run_->scale * loadFactor<Real, Bytes, F>);
+      copyScaled<Real, Bytes>(input_ + run_->input + done_, taken, scale, z + columns);
+      columns += taken;
+      done_ = taken < left ? done_ + taken : 0;
+      run_ += taken < left ? 0 : 1;
+    }
+    // Those of the next call: runs lie anywhere in the input, which need not fit the caches.
+    const PanelRun* const ahead = run_ + std::min<std::ptrdiff_t>(end_ - run_, columnsTogether);
+    for (const PanelRun* run = run_; run != ahead; ++run) {
+      __builtin_prefetch(input_ + run->input);
+    }
+    return columns;
+  }
+
+ private:
+  const PanelRun *run_, *end_;
+  const Real* input_;
+  int done_ = 0;  ///< columns of this run
+};
+
+/// All rows of some columns, for one vector.
+template <class Real, int Bytes, ValueFormat F>
+KOMVOS_INLINE void addPackedColumnsOfOne(const unsigned char* upper, const unsigned char* lower, int rows, int columns,
+                                         const Real* z, Real* sums) {
+  constexpr int most = Bytes == 64 ? 8 : 6;  // times eight rows, that registers hold
+  const int eights = (rows + 7) / 8, passes = (eights + most - 1) / most, each = (eights + passes - 1) / passes;
+  for (int row = 0; row < rows; row += 8 * each) {
+    const int used = std::min(rows - row, 8 * each);
+    addPackedParts<Real, Bytes, F, 1, most>((used + 7) / 8, upper, lower, row, rows, columns, z, sums + row, 1, used);
+  }
+}
+
 /// All columns of a strip, some at a time.
 template <class Real, int Bytes, ValueFormat F, int N>
 KOMVOS_INLINE void addPackedStrip(const unsigned char* upper, const unsigned char* lower, int rows,
                                   const PanelRun* runs, int numRuns, const Real* input, Real* sums) {
-  constexpr int together = std::min(N, 4);
-  PanelRun part[columnsTogether];
-  RunCutter cutter(runs, numRuns);
-  int parts = 0;
-  while (const int columns = cutter.next(columnsTogether, part, parts)) {
-    for (int first = 0; first < N; first += together) {
-      addPackedColumns<Real, Bytes, F, N, together>(upper, lower, rows, part, parts, columns, input, sums, first);
-    }
+  const auto goOn = [&](int columns) KOMVOS_INLINED {
     upper += static_cast<std::ptrdiff_t>(columns) * rows * upperBytes(F);
     lower += static_cast<std::ptrdiff_t>(columns) * rows * lowerBytes(F);
+  };
+  if constexpr (N == 1) {
+    InputReader<Real, Bytes, F> reader(runs, numRuns, input);
+    Real z[columnsTogether + 8];
+    while (const int columns = reader.next(z)) {
+      addPackedColumnsOfOne<Real, Bytes, F>(upper, lower, rows, columns, z, sums);
+      goOn(columns);
+    }
+  } else {
+    constexpr int together = std::min(N, 4);
+    PanelRun part[columnsTogether];
+    RunCutter cutter(runs, numRuns);
+    int parts = 0;
+    while (const int columns = cutter.next(columnsTogether, part, parts)) {
+      for (int first = 0; first < N; first += together) {
+        addPackedColumns<Real, Bytes, F, N, together>(upper, lower, rows, part, parts, columns, input, sums, first);
+      }
+      goOn(columns);
+    }
   }
 }
 
