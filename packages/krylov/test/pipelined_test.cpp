@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "Komvos_KokkosShim.hpp"
 #include "support/mpi_counter.hpp"
 #include "support/solve_support.hpp"
 
