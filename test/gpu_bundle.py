@@ -131,7 +131,8 @@ def build_programs(trilinos, jobs):
 
 def runs_of_ctest():
     """What ctest runs under mpirun of these packages, for runs.tsv. Komvos::core has nothing to do with GPUs."""
-    listed = output_of("ctest", "--test-dir", BUILD, "--show-only=json-v1", "-L", "^(comm|hmatrix|krylov)$", "-LE", "^core$")
+    listed = output_of("ctest", "--test-dir", BUILD, "--show-only=json-v1", "-L", "^(comm|hmatrix|krylov)$",
+                       "-LE", "^core$")
     tests = json.loads(listed)["tests"]
     runs = []
     for test in tests:
@@ -140,8 +141,8 @@ def runs_of_ctest():
         if place is None or "-n" not in words[:place]:
             continue
         environment = next((p["value"] for p in test["properties"] if p["name"] == "ENVIRONMENT"), [])
-        runs.append({"name": test["name"], "ranks": words[words.index("-n") + 1], "program": Path(words[place]).name, "path": Path(words[place]),
-                     "arguments": " ".join(words[place + 1:]) or "-",
+        runs.append({"name": test["name"], "ranks": words[words.index("-n") + 1], "program": Path(words[place]).name,
+                     "path": Path(words[place]), "arguments": " ".join(words[place + 1:]) or "-",
                      "variables": ",".join(v for v in environment if v.startswith(("KOMVOS_", "TPETRA_"))) or "-"})
     if not runs:
         fail(f"ctest knows no tests with the labels comm, hmatrix and krylov in {BUILD}")

@@ -58,7 +58,7 @@ PanelLayout unevenLayout() {
 
 TEST(TeamPlan, hasEachColumnOnceAndTasksOfAboutEqualBytes) {
   const PanelLayout layout = unevenLayout();
-  const TeamPlan plan(layout, sizeof(double));
+  const TeamPlan plan(layout);
   const std::int64_t wanted =
       std::clamp(layout.bytesOfValues() / TeamPlan::manyTasks, TeamPlan::fewestBytes, TeamPlan::mostBytes);
   std::vector<int> nextColumn(layout.strips().size(), 0);

@@ -41,18 +41,6 @@ struct PanelData {
       return Value(0);  // complex values are whole
     }
   }
-  /// The same where the format is known.
-  template <ValueFormat Format>
-  KOKKOS_INLINE_FUNCTION Value valueAs(const PanelStrip& strip, std::ptrdiff_t index) const {
-    const unsigned char* const upper = values + strip.firstByte;
-    if constexpr (Format == ValueFormat::Whole) {
-      return reinterpret_cast<const Value*>(upper)[index];
-    } else if constexpr (std::is_floating_point_v<Value>) {
-      return integerAt<Value>(Format, upper, values + strip.lowerByte, index);
-    } else {
-      return Value(0);
-    }
-  }
   KOKKOS_INLINE_FUNCTION Value scaled(Value sum, std::ptrdiff_t output) const {
     return outputScale != nullptr ? sum * static_cast<typename RealPart<Value>::type>(outputScale[output]) : sum;
   }

@@ -89,6 +89,10 @@ class PanelLayout {
   const std::vector<PanelStrip>& strips() const { return strips_; }
   const std::vector<PanelRun>& runs() const { return runs_; }
   std::int64_t numBytes() const { return numBytes_; }
+  std::int64_t bytesOfColumn(const PanelStrip& strip) const {
+    const auto whole = static_cast<std::int64_t>(bytesOfWhole_);
+    return strip.rows * (strip.format == ValueFormat::Whole ? whole : static_cast<std::int64_t>(strip.format));
+  }
   /// Without what is between strips.
   std::int64_t bytesOfValues() const { return bytesOfValues_; }
   std::int64_t numColumns() const;  ///< of all strips

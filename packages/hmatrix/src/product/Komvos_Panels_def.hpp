@@ -316,7 +316,7 @@ Panels<Value, ExecutionSpace>::Panels(const PanelLayout& layout, byte_view value
 
 template <class Value, class ExecutionSpace>
 void Panels<Value, ExecutionSpace>::prepareTeams(const PanelLayout& layout) {
-  const TeamPlan plan(layout, sizeof(Value));
+  const TeamPlan plan(layout);
   numPartials_ = plan.numPartials();
   parts_ = deviceList<memory_space>("Komvos::Panels::parts", plan.parts());
   tasks_ = deviceList<memory_space>("Komvos::Panels::tasks", plan.tasks());

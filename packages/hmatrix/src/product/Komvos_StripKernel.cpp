@@ -4,9 +4,9 @@
 /// would wait for its own last sum in each column, so columns are dealt out to several sets of sums where rows are few.
 /// Transposed, four columns at a time have sums of their own. Values of few bytes become floating-point numbers in
 /// registers, eight at a time, for up to four vectors at once, or for a product and a transposed one; their scale goes
-/// to the input, which is gathered for some columns at a time.
-/// The code is compiled three times, with vectors as long as the registers of each kind of CPU (a compiler splits longer
-/// ones through memory), and which one runs is found out at run time.
+/// to the input, which is gathered for some columns at a time; that of the next columns is prefetched.
+/// The code is compiled three times, with vectors as long as the registers of each kind of CPU (a compiler splits
+/// longer ones through memory), and which one runs is found out at run time.
 #include "Komvos_StripKernel.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "Komvos_Panels.hpp"
+#include "Komvos_PanelLayout.hpp"
 
 namespace Komvos::Impl {
 

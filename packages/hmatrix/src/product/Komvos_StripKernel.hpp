@@ -7,7 +7,7 @@
 
 namespace Komvos::Impl {
 
-struct PanelRun;  // Komvos_Panels.hpp
+struct PanelRun;  // Komvos_PanelLayout.hpp
 
 /// sums [rows x vectors] += strip * input.
 /// \param upper the values of the strip, or their upper plane; up to stripOverrun bytes behind the end of each plane are

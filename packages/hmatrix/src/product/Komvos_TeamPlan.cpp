@@ -5,11 +5,11 @@
 
 namespace Komvos::Impl {
 
-TeamPlan::TeamPlan(const PanelLayout& layout, std::size_t bytesOfWhole) {
+TeamPlan::TeamPlan(const PanelLayout& layout) {
   listColumns(layout);
   const std::int64_t bytesOfTask = std::clamp(layout.bytesOfValues() / manyTasks, fewestBytes, mostBytes);
   for (int panel = 0; panel < static_cast<int>(layout.panels().size()); ++panel) {
-    addPanel(layout, panel, bytesOfTask, bytesOfWhole);
+    addPanel(layout, panel, bytesOfTask);
   }
   scaleOfColumn_ = {};
 }
@@ -49,18 +49,15 @@ StripPart TeamPlan::makePart(int strip, int column, int columns) {
   return part;
 }
 
-void TeamPlan::addPanel(const PanelLayout& layout, int panelIndex, std::int64_t bytesOfTask, std::size_t bytesOfWhole) {
+void TeamPlan::addPanel(const PanelLayout& layout, int panelIndex, std::int64_t bytesOfTask) {
   const Panel& panel = layout.panels()[panelIndex];
   const std::size_t firstTask = tasks_.size();
   const auto here = [&] { return static_cast<int>(parts_.size()); };
-  std::int64_t left = 0;                               // bytes that the task begun last still takes
+  std::int64_t left = bytesOfTask;                     // that the task begun last still takes
   tasks_.push_back({panelIndex, here(), here(), -1});  // also of a panel without strips: it has an output
-  left = bytesOfTask;
   for (int s = panel.firstStrip; s < panel.lastStrip; ++s) {
     const PanelStrip& strip = layout.strips()[s];
-    const std::int64_t bytesOfValue = strip.format == ValueFormat::Whole ? static_cast<std::int64_t>(bytesOfWhole)
-                                                                         : static_cast<std::int64_t>(strip.format);
-    const std::int64_t bytesOfColumn = strip.rows * bytesOfValue;
+    const std::int64_t bytesOfColumn = layout.bytesOfColumn(strip);
     for (int column = 0; column < strip.columns;) {
       if (left < bytesOfColumn && parts_.size() > static_cast<std::size_t>(tasks_.back().firstPart)) {
         tasks_.push_back({panelIndex, here(), here(), -1});

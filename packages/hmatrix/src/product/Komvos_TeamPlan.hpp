@@ -2,7 +2,6 @@
 /// How the product of panels is divided among the teams of a GPU.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -39,7 +38,7 @@ class TeamPlan {
   static constexpr std::int64_t fewestBytes = 8 * 1024, mostBytes = 64 * 1024;  ///< of a task, where there is a choice
   static constexpr std::int64_t manyTasks = 4096;                               ///< enough to keep a large GPU busy
 
-  explicit TeamPlan(const PanelLayout& layout, std::size_t bytesOfWhole);
+  explicit TeamPlan(const PanelLayout& layout);
 
   const std::vector<StripPart>& parts() const { return parts_; }
   const std::vector<TeamTask>& tasks() const { return tasks_; }
@@ -49,7 +48,7 @@ class TeamPlan {
   int numPartials() const { return numPartials_; }
 
  private:
-  void addPanel(const PanelLayout& layout, int panel, std::int64_t bytesOfTask, std::size_t bytesOfWhole);
+  void addPanel(const PanelLayout& layout, int panel, std::int64_t bytesOfTask);
   void listColumns(const PanelLayout& layout);
   StripPart makePart(int strip, int column, int columns);
 
