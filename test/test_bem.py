@@ -156,9 +156,14 @@ class BemPhysics(BemTest):
         self.assertEqual(report["product"]["count"], 2)
         report = self.bem(2, *SMALL, "--kernel", "one-over-r", "--solver", "gmres", "--tolerance", "1e-10")
         self.assertLess(report["result"]["error"], 1e-6)
-        report = self.bem(1, *SMALL, "--kernel", "helmholtz", "--wavenumber", 3)
-        self.assertTrue(report["matrix"]["complex"])
-        self.assertLess(report["matrix"]["error"], 1e-4)
+        reports = [self.bem(ranks, *SMALL, "--kernel", "helmholtz", "--wavenumber", 3) for ranks in (1, 3)]
+        for report in reports:
+            self.assertTrue(report["matrix"]["complex"])
+            self.assertLess(report["matrix"]["error"], 1e-4)
+        one, three = (report["matrix"] for report in reports)
+        self.assertEqual(one["bytes"], three["bytes"])
+        self.assertAlmostEqual(one["error"] / three["error"], 1, delta=1e-6)
+        self.assertGreater(min(three["bytes_of_mpi_rank"]), 0)
         result = run(1, "bem", *SMALL, "--kernel", "helmholtz", "--wavenumber", 3)
         self.assertIn("this matrix is complex", result.out)
 
@@ -341,7 +346,6 @@ class BemBadInput(BemTest):
             (["bem", *SMALL, "--block-plot", "-"], ["--block-plot"]),
         ], ranks=(1,))
         self.check_refusals([
-            (["bem", *SMALL, "--kernel", "helmholtz", "--wavenumber", 1], ["one rank", "2"]),
             (["bem", *SMALL, "--route", "fast"], ["fast"]),
             (["bem", *SMALL, "--block-plot", "/none/x.svg"], ["/none/x.svg"]),
             (["bem", *SMALL, "--output", "/proc/x.vtu"], ["/proc/x.vtu"]),

@@ -3,8 +3,8 @@
 
 core_client: test/core_client, which wants Komvos::core alone; Trilinos must not be looked for
 client:      test/client, programs as a user would write them: one line in place of Tpetra's, everything that a program may
-             do with a matrix, an import and an export, compared with Tpetra on 1 to 8 ranks, and multigrid if that is
-             built; and the installed komvos
+             do with a matrix, an import and an export, compared with Tpetra on 1 to 8 ranks, multigrid and a complex
+             hierarchical matrix if they are built; and the installed komvos
 examples:    packages/comm/example, on several numbers of ranks; each checks its own result
 """
 import argparse
@@ -32,8 +32,9 @@ def run_client(build, prefix, mpi):
     run(mpi(2) + [build / "types_client"], 60)
     for ranks in range(1, 9):
         run(mpi(ranks) + [build / "equals_tpetra"], 120)
-    if (build / "multigrid_client").exists():
-        run(mpi(2) + [build / "multigrid_client"], 60)
+    for optional in ("multigrid_client", "waves_client"):
+        if (build / optional).exists():
+            run(mpi(2) + [build / optional], 60)
     if (prefix / "bin" / "komvos").exists():
         run(mpi(2) + [prefix / "bin" / "komvos", "--version"], 60)
 

@@ -1,10 +1,8 @@
 #include "bem/bem.hpp"
 
 #include <Tpetra_Core.hpp>
-#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -21,7 +19,7 @@
 #include "bem/block_plot.hpp"
 #include "bem/boundary_problem.hpp"
 #include "bem/helmholtz.hpp"
-#include "bem/set_up_progress.hpp"
+#include "bem/measured_matrix.hpp"
 #include "bem/timed_operator.hpp"
 #include "problem/belos_solve.hpp"
 #include "problem/partition.hpp"
@@ -48,8 +46,6 @@ using Teuchos::rcp;
 /// So many right-hand sides are solved together. Belos' BICGSTAB (13.2) claims small residuals that it does not have,
 /// where some of several right-hand sides have converged before the others.
 int mostTogether(const std::string& solver) { return solver == "BICGSTAB" ? 1 : 16; }
-
-MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFromTeuchos(*comm); }
 
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const BemOptions& options, MPI_Comm comm) {
@@ -78,13 +74,6 @@ std::string solverOf(const BemOptions& options) {
   return solver;
 }
 
-void requireRanks(const BemOptions& options, int ranks) {
-  if (options.kernel == "helmholtz" && ranks > 1) {
-    throw BadInput("bem: --kernel helmholtz runs on one rank, not on " + std::to_string(ranks) +
-                   ": its matrix is complex, and matrices on several ranks are real");
-  }
-}
-
 std::string kernelName(const BemOptions& options) {
   return options.kernel == "yukawa"      ? format("yukawa, kappa %g / m", options.kappa)
          : options.kernel == "helmholtz" ? format("helmholtz, wavenumber %g / m", options.wavenumber)
@@ -106,38 +95,6 @@ void record(const BemOptions& options, const BemMesh& mesh, BemReport& report) {
   report.approximation = options.approximation;
   report.clusterSplit = options.clusterSplit;
   report.storage = options.kernel == "helmholtz" ? "whole" : options.storage;  // of complex values
-}
-
-/// \note Collective.
-ErrorEstimate estimateError(const Operator& A, const EntryKernel<double>& kernel, int unknowns, MPI_Comm comm) {
-  const auto& map = *A.getDomainMap();
-  MultiVector x(A.getDomainMap(), errorVectors), y(A.getRangeMap(), errorVectors);
-  {
-    const auto values = x.getLocalViewHost(Tpetra::Access::OverwriteAll);
-    for (int row = 0; row < static_cast<int>(x.getLocalLength()); ++row) {
-      for (int vector = 0; vector < errorVectors; ++vector) {
-        values(row, vector) = errorSign(map.getGlobalElement(row), vector);
-      }
-    }
-  }
-  A.apply(x, y);
-  const std::vector<int> rows = errorRows(unknowns);
-  std::vector<int> mine;
-  std::vector<double> product;
-  const auto values = y.getLocalViewHost(Tpetra::Access::ReadOnly);
-  for (const int row : rows) {
-    if (map.isNodeGlobalElement(row)) {
-      mine.push_back(row);
-      for (int vector = 0; vector < errorVectors; ++vector) {
-        product.push_back(values(map.getLocalElement(row), vector));
-      }
-    }
-  }
-  ErrorSums sums;
-  throwOnAllIfAny(comm, Impl::errorIn([&] { sums = errorSums(kernel, unknowns, mine, product); }));
-  std::array<double, 2> both{sums.difference, sums.all};
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, both.data(), 2, MPI_DOUBLE, MPI_SUM, comm), "MPI_Allreduce");
-  return {std::sqrt(both[0] / both[1]), static_cast<int>(rows.size()), errorVectors};
 }
 
 HMatrixPreconditionerKind kindOf(const std::string& name) {
@@ -228,32 +185,18 @@ RCP<MultiVector> solveFor(const MultiVector& b, const BemOptions& options, const
 /// What a run leaves behind, besides its report.
 struct BemResult {
   RCP<MultiVector> density;   ///< null if nothing was solved
-  std::vector<Block> blocks;  ///< on rank 0, if they are drawn
+  std::vector<Block> blocks;  ///< of this rank
 };
 
 /// For all kernels but helmholtz. \note Collective.
 BemResult run(const BemOptions& options, const BemMesh& mesh, const std::string& solver, const CommPtr& comm,
               const ExchangeOptions& exchange, bool showProgress, BemReport& report) {
-  const MPI_Comm mpi = mpiOf(comm);
   const double start = MPI_Wtime();
   const std::unique_ptr<EntryKernel<double>> kernel = makeBemKernel(options, mesh);
   const ClusterTree tree = makeClusterTree(options, mesh);
-  report.depth = tree.depth();
-  SetUpProgress progress(showProgress);
-  const auto A =
-      rcp(new HMatrixOperator<>(comm, tree, *kernel, progress.listening(matrixOptionsOf(options)), exchange));
-  progress.clear();
-  mpiCheck(MPI_Barrier(mpi), "MPI_Barrier");
-  report.setupSeconds = MPI_Wtime() - start;
-  report.matrix = A->report();
-  report.error = estimateError(*A, *kernel, mesh.size(), mpi);
-  MultiVector x(A->getDomainMap(), 1), y(A->getRangeMap(), 1);
-  x.putScalar(1);
-  report.products = timeProducts(mpi, A->bytesRead(), options.products, [&] { A->apply(x, y); });
+  const auto A = makeMeasuredMatrix<double>(options, tree, *kernel, comm, exchange, showProgress, start, report);
   BemResult result;
-  if (!options.blockPlotFile.empty()) {
-    result.blocks = gatherBlocks(A->blocks(), mpi);
-  }
+  result.blocks = A->blocks();
   if (options.solves()) {
     report.solve.emplace();
     const auto M = makePreconditioner(options, *A, tree, *kernel, exchange, *report.solve);
@@ -293,8 +236,9 @@ void writeOutputs(const BemOptions& options, const BemReport& report, const BemM
   writeReport(toText(report), toJson(report), options.quiet, options.jsonFile, mpi);
   const std::string what = report.geometry + ", " + report.kernel;
   if (!options.blockPlotFile.empty()) {
+    const std::vector<Block> blocks = gatherBlocks(result.blocks, mpi);
     onRankZero(mpi, [&] {
-      drawBlocks(options.blockPlotFile, result.blocks, mesh.size(),
+      drawBlocks(options.blockPlotFile, blocks, mesh.size(),
                  what + format(", accuracy %g, eta %g", options.accuracy, options.eta));
     });
   }
@@ -315,7 +259,6 @@ int runBem(const BemOptions& options) {
   const CommPtr comm = Tpetra::getDefaultComm();
   BemReport report;
   const ExchangeOptions exchange = resolveExchange(options, mpiOf(comm), report);
-  requireRanks(options, comm->getSize());
   const std::string solver = solverOf(options);
   checkOutputs(options, mpiOf(comm));
   const double start = MPI_Wtime();
@@ -326,7 +269,7 @@ int runBem(const BemOptions& options) {
   const bool showProgress = comm->getRank() == 0 && !options.quiet && isInteractive();
   BemResult result;
   if (options.kernel == "helmholtz") {
-    result.blocks = measureHelmholtz(options, mesh, mpiOf(comm), showProgress, report);
+    result.blocks = measureHelmholtz(options, mesh, comm, exchange, showProgress, report);
   } else {
     result = run(options, mesh, solver, comm, exchange, showProgress, report);
   }

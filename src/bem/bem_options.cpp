@@ -18,8 +18,8 @@ const char* const footer =
     "Lengths are in m, potentials in V, charges in C.\n"
     "Problems: potential, conductors at given potentials (laplace-single-layer, yukawa); uniform-field, conductors\n"
     "without net charge in a uniform field (laplace-single-layer); interior, the potential inside of closed bodies\n"
-    "from its values on the surface (laplace-double-layer). The kernels helmholtz (complex, so on one rank)\n"
-    "and one-over-r (between centroids) are for products.\n"
+    "from its values on the surface (laplace-double-layer). The kernels helmholtz (complex) and one-over-r\n"
+    "(between centroids) are for products.\n"
     "Solver auto: pipelined-bicgstab. Converged means: the residual |b - H x| / |b| of the hierarchical matrix H,\n"
     "computed afresh, is at most the tolerance (a residual up to 0.1 % above it is accepted).\n"
     "Exit status: 0 solved, 1 wrong input, 2 not converged, 3 internal error.";

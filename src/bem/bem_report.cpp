@@ -193,7 +193,7 @@ std::string physicsText(const BemReport& r) {
 std::string toText(const BemReport& r) {
   std::string text = geometryText(r) + matrixText(r) + productText(r.products);
   if (r.isComplex) {
-    text += "solver         none: this matrix is complex, it is on one rank, and only multiplied\n";
+    text += "solver         none: this matrix is complex, and only multiplied\n";
   }
   return r.solve ? text + solveText(*r.solve) + physicsText(r) : text;
 }

@@ -25,9 +25,9 @@ using Teuchos::RCP;
 using Teuchos::rcp;
 
 /// Does `work` on rank 0; what it throws is thrown on all ranks.
-void onRoot(const Teuchos::Comm<int>& comm, const std::function<void()>& work) {
+void onRoot(const CommPtr& comm, const std::function<void()>& work) {
   std::string error;
-  if (comm.getRank() == 0) {
+  if (comm->getRank() == 0) {
     try {
       work();
     } catch (const std::bad_alloc&) {
@@ -36,11 +36,11 @@ void onRoot(const Teuchos::Comm<int>& comm, const std::function<void()>& work) {
       error = thrown.what();
     }
   }
-  throwOnAllIfAny(Tpetra::Details::extractMpiCommFromTeuchos(comm), error);
+  throwOnAllIfAny(mpiOf(comm), error);
 }
 
 Problem readMatrix(const std::string& path, const CommPtr& comm) {
-  onRoot(*comm, [&] { checkMatrixFile(path, std::numeric_limits<GO>::max()); });
+  onRoot(comm, [&] { checkMatrixFile(path, std::numeric_limits<GO>::max()); });
   Problem problem;
   problem.name = std::filesystem::path(path).filename().string();
   const bool fillComplete = true;
@@ -54,7 +54,7 @@ RCP<MultiVector> readVector(const std::string& path, const RCP<const Map>& map) 
   const CommPtr comm = map->getComm();
   const auto rows = static_cast<std::int64_t>(map->getGlobalNumElements());
   std::vector<double> values;
-  onRoot(*comm, [&] { values = readVectorFile(path, rows); });
+  onRoot(comm, [&] { values = readVectorFile(path, rows); });
   const auto rootMap = rcp(new Map(rows, values.size(), 0, comm));
   MultiVector onRootOnly(rootMap, 1);
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -101,6 +101,8 @@ GO smallest(const Teuchos::Comm<int>& comm, GO mine) {
 }
 
 }  // namespace
+
+MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFromTeuchos(*comm); }
 
 Teuchos::RCP<const Map> contiguousMap(long long rows, int dofsPerNode, const CommPtr& comm) {
   const long long nodes = rows / dofsPerNode;

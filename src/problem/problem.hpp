@@ -2,6 +2,8 @@
 /// The linear system that is solved.
 #pragma once
 
+#include <mpi.h>
+
 #include <Teuchos_RCP.hpp>
 #include <Tpetra_CrsMatrix.hpp>
 #include <Tpetra_MultiVector.hpp>
@@ -16,6 +18,8 @@ using Matrix = Tpetra::CrsMatrix<>;
 using MultiVector = Tpetra::MultiVector<>;
 using Map = Tpetra::Map<>;
 using CommPtr = Teuchos::RCP<const Teuchos::Comm<int>>;
+
+MPI_Comm mpiOf(const CommPtr& comm);
 
 /// A x = b. Rows are numbered 0 .. n-1, whatever rank owns them.
 struct Problem {

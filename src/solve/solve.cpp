@@ -2,7 +2,6 @@
 
 #include <MatrixMarket_Tpetra.hpp>
 #include <Tpetra_Core.hpp>
-#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <memory>
 #include <sstream>
 
@@ -38,8 +37,6 @@ namespace {
 
 using Teuchos::RCP;
 using Teuchos::rcp;
-
-MPI_Comm mpiOf(const CommPtr& comm) { return Tpetra::Details::extractMpiCommFromTeuchos(*comm); }
 
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {

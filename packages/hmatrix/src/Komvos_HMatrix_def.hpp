@@ -10,16 +10,14 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <numeric>
-#include <sstream>
 #include <string>
 #include <utility>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_HMatrix.hpp"
 #include "Komvos_HMatrixState_def.hpp"
-#include "Komvos_Lapack.hpp"
+#include "Komvos_RequireAccuracy.hpp"
 
 namespace Komvos {
 namespace Impl {
@@ -161,21 +159,6 @@ void HMatrix<Scalar, ExecutionSpace>::State::prepareTransposed() {
 }
 
 namespace Impl {
-/// Below this, crosses would be rounding, and blocks as dear as dense ones.
-template <class Scalar>
-constexpr double finestAccuracy() {
-  return 50 * static_cast<double>(std::numeric_limits<typename RealOf<Scalar>::type>::epsilon());
-}
-template <class Scalar>
-void requireAccuracy(double accuracy) {
-  if (!(accuracy >= finestAccuracy<Scalar>()) || accuracy >= 1) {
-    std::ostringstream text;
-    text << "HMatrix: an accuracy of " << accuracy << "; it must be below 1, and at least " << finestAccuracy<Scalar>()
-         << " for values of " << sizeof(typename RealOf<Scalar>::type) << " bytes";
-    throw BadInput(text.str());
-  }
-}
-
 inline void requireBlocks(const std::vector<Block>& blocks, int rows, int columns) {
   for (const Block& b : blocks) {
     if (b.rowBegin < 0 || b.rowEnd <= b.rowBegin || b.rowEnd > rows || b.columnBegin < 0 ||

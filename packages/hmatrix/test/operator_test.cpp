@@ -6,9 +6,7 @@
 #include <Tpetra_Core.hpp>
 #include <Tpetra_Import.hpp>
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -19,6 +17,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_HMatrixOperator.hpp"
 #include "ranks_support.hpp"
+#include "shared_folder.hpp"
 
 namespace Komvos {
 namespace {
@@ -27,6 +26,7 @@ using Operator = HMatrixOperator<double>;
 using test::GO;
 using test::Map;
 using test::MV;
+using test::SharedFolder;
 using test::valueAt;
 using test::vectors;
 
@@ -342,45 +342,6 @@ TEST(HMatrixOperator, nobodyWaitsForARankThatThrows) {
     EXPECT_LE(errorOf(y, kernel, n, mode == Teuchos::TRANS), 1e-5);
   }
 }
-
-/// A folder that all ranks see, while this object lives. \note Collective.
-class SharedFolder {
- public:
-  SharedFolder() {
-    std::array<char, 200> path{};
-    if (rank() == 0) {
-      const std::string name = (std::filesystem::temp_directory_path() / "komvos-hmatrix-XXXXXX").string();
-      std::copy(name.begin(), name.end(), path.begin());
-      EXPECT_NE(mkdtemp(path.data()), nullptr);
-    }
-    MPI_Bcast(path.data(), static_cast<int>(path.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
-    path_ = path.data();
-  }
-  ~SharedFolder() {
-    MPI_Barrier(MPI_COMM_WORLD);
-    std::error_code ignored;
-    if (rank() == 0) {
-      std::filesystem::remove_all(path_, ignored);
-    }
-  }
-  static int rank() { return Tpetra::getDefaultComm()->getRank(); }
-  static int size() { return Tpetra::getDefaultComm()->getSize(); }
-  std::string prefix(const std::string& name) const { return (path_ / name).string(); }
-  /// The file of a rank.
-  static std::filesystem::path fileOf(const std::string& prefix, int rank) {
-    return prefix + ".rank" + std::to_string(rank) + ".komvos-hmatrix";
-  }
-  /// \note Collective.
-  std::size_t numFiles() const {
-    MPI_Barrier(MPI_COMM_WORLD);
-    const auto count = std::distance(std::filesystem::directory_iterator(path_), {});
-    MPI_Barrier(MPI_COMM_WORLD);
-    return static_cast<std::size_t>(count);
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 Teuchos::RCP<Operator> load(const std::string& prefix) { return Operator::load(Tpetra::getDefaultComm(), prefix); }
 

@@ -47,6 +47,10 @@ struct HMatrixOperatorReport : HMatrixReport {
 /// Komvos::HMatrixOperator<> A(comm, tree, kernel);
 /// A.apply(x, y);                                       // as any Tpetra::Operator, in Belos too
 /// \endcode
+///
+/// \tparam Scalar float, double or std::complex<double>. The library is compiled for those that Tpetra is compiled for.
+/// For the others, include Komvos_HMatrixOperatorFile_def.hpp, which has all definitions, and those headers `_def.hpp`
+/// of Tpetra that your program needs; see KOMVOS_HMATRIXOPERATOR_INSTANT there.
 template <class Scalar = DefaultScalar, class LocalOrdinal = DefaultLocalOrdinal,
           class GlobalOrdinal = DefaultGlobalOrdinal, class Node = DefaultNode>
 class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdinal, Node>,
@@ -72,7 +76,7 @@ class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdi
   Teuchos::RCP<const map_type> getRangeMap() const override;
   bool hasTransposeApply() const override { return true; }
 
-  /// Y = alpha op(A) X + beta Y. Y may be X. CONJ_TRANS is TRANS.
+  /// Y = alpha op(A) X + beta Y. Y may be X.
   /// \note Collective. \throws PlanMismatch if a vector has other elements than getDomainMap(), or another order
   void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
              Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
-#include "Komvos_HMatrixFile_def.hpp"
 #include "Komvos_HMatrixOperator.hpp"
 #include "Komvos_HMatrixOperator_def.hpp"
 #include "Komvos_RankFile.hpp"
@@ -215,5 +214,8 @@ auto HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::load(
     -> Teuchos::RCP<HMatrixOperator> {
   return Teuchos::rcp(new HMatrixOperator(File::load(comm, prefix, exchange)));
 }
+
+/// Compiles HMatrixOperator of float, double or std::complex<double>, for maps of these types; in namespace Komvos.
+#define KOMVOS_HMATRIXOPERATOR_INSTANT(SCALAR, LO, GO, NODE) template class HMatrixOperator<SCALAR, LO, GO, NODE>;
 
 }  // namespace Komvos

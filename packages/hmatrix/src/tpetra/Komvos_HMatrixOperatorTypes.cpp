@@ -1,15 +1,25 @@
 /// \file Komvos_HMatrixOperatorTypes.cpp
-/// HMatrixOperator of double, for all types of maps that the installed Tpetra is compiled for.
+/// HMatrixOperator, for all types of maps that the installed Tpetra is compiled for, and those of its scalars that
+/// HMatrix is compiled for.
 #include <TpetraCore_ETIHelperMacros.h>
+#include <TpetraCore_config.h>
+
+#include <complex>
 
 #include "Komvos_HMatrixOperatorFile_def.hpp"
-#include "Komvos_HMatrixOperator_def.hpp"
 
 namespace Komvos {
 
 TPETRA_ETI_MANGLING_TYPEDEFS()
-#define KOMVOS_INSTANTIATE_HMATRIX_OPERATOR(LO, GO, NODE) template class HMatrixOperator<double, LO, GO, NODE>;
-TPETRA_INSTANTIATE_LGN(KOMVOS_INSTANTIATE_HMATRIX_OPERATOR)
-#undef KOMVOS_INSTANTIATE_HMATRIX_OPERATOR
+#define KOMVOS_OF_FLOAT(LO, GO, NODE) KOMVOS_HMATRIXOPERATOR_INSTANT(float, LO, GO, NODE)
+#define KOMVOS_OF_DOUBLE(LO, GO, NODE) KOMVOS_HMATRIXOPERATOR_INSTANT(double, LO, GO, NODE)
+#define KOMVOS_OF_COMPLEX(LO, GO, NODE) KOMVOS_HMATRIXOPERATOR_INSTANT(std::complex<double>, LO, GO, NODE)
+#ifdef HAVE_TPETRA_INST_FLOAT
+TPETRA_INSTANTIATE_LGN(KOMVOS_OF_FLOAT)
+#endif
+TPETRA_INSTANTIATE_LGN(KOMVOS_OF_DOUBLE)
+#ifdef HAVE_TPETRA_INST_COMPLEX_DOUBLE
+TPETRA_INSTANTIATE_LGN(KOMVOS_OF_COMPLEX)
+#endif
 
 }  // namespace Komvos

@@ -15,13 +15,15 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_HMatrixOperator.hpp"
-#include "Komvos_HMatrix_def.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_RequireAccuracy.hpp"
 #include "Komvos_RequireMap.hpp"
+#include "Komvos_StoragePlan.hpp"
 
 namespace Komvos {
 namespace Impl {
@@ -135,6 +137,17 @@ void takeRows(const ExecutionSpace& space, const Places& places, const In& in, c
       });
 }
 
+/// Of complex values.
+template <class View>
+struct Conjugate {
+  View view;
+  KOKKOS_INLINE_FUNCTION void operator()(int i) const {
+    for (std::size_t j = 0; j < view.extent(1); ++j) {
+      view(i, j) = Kokkos::conj(view(i, j));
+    }
+  }
+};
+
 }  // namespace Impl
 
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
@@ -192,6 +205,8 @@ struct HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
   void findColumnsInWhole();
   /// y += op(matrix) x, for work vectors.
   void add(const matrix_type& matrix, const multivector_type& x, multivector_type& y, bool transposed) const;
+  /// Nothing for real values.
+  void conjugate(multivector_type& work) const;
   void reserve(std::size_t vectors) {
     if (rows.is_null() || rows->getNumVectors() != vectors) {
       rows = Teuchos::rcp(new multivector_type(rowMap, vectors));
@@ -310,6 +325,18 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::add(cons
 }
 
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
+void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::conjugate(
+    [[maybe_unused]] multivector_type& work) const {
+  if constexpr (Teuchos::ScalarTraits<Scalar>::isComplex) {
+    const auto view = work.getLocalViewDevice(Tpetra::Access::ReadWrite);
+    Kokkos::parallel_for(
+        "Komvos::HMatrixOperator::apply: conjugate",
+        Impl::range(Impl::defaultSpace<typename Node::execution_space>(), 0, static_cast<int>(view.extent(0))),
+        Impl::Conjugate<std::decay_t<decltype(view)>>{view});
+  }
+}
+
+template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
 HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::HMatrixOperator(
     const Teuchos::RCP<const Teuchos::Comm<int>>& comm, const ClusterTree& tree, const EntryKernel<Scalar>& kernel,
     const HMatrixOptions& options, const ExchangeOptions& exchange)
@@ -392,7 +419,6 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
                                                                        Teuchos::ETransp mode, Scalar alpha,
                                                                        Scalar beta) const {
   using Traits = Teuchos::ScalarTraits<Scalar>;
-  static_assert(!Traits::isComplex, "HMatrixOperator is for real scalars; HMatrix, on one process, also for complex");
   State& s = *state_;
   const bool transposed = mode != Teuchos::NO_TRANS;
   const halo_type &in = transposed ? *s.rowHalo : *s.columnHalo, &out = transposed ? *s.columnHalo : *s.rowHalo;
@@ -406,13 +432,20 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
     y.putScalar(Traits::zero());
     const auto add = [&](const matrix_type& matrix) { s.add(matrix, x, y, transposed); };
     imported = true;
+    // A^H x is the conjugate of A^T times that of x.
     if (transposed) {
       in.doImport(X, x, Tpetra::INSERT);
+      if (mode == Teuchos::CONJ_TRANS) {
+        s.conjugate(x);
+      }
       add(*s.own);
     } else {
       in.doImport(X, x, Tpetra::INSERT, [&] { add(*s.own); });
     }
     add(*s.other);
+    if (mode == Teuchos::CONJ_TRANS) {
+      s.conjugate(y);
+    }
     Impl::fence(Impl::defaultSpace<typename Node::execution_space>(),
                 "Komvos::HMatrixOperator::apply: multiplied before y is sent");
   } catch (...) {
