@@ -282,6 +282,13 @@ auto Panels<Value, ExecutionSpace>::allocate(const std::string& label, const Pan
   return bytes;
 }
 
+/// And those behind the last one that a StripKernel looks at.
+inline std::vector<PanelRun> runsAndOverrun(const PanelLayout& layout) {
+  std::vector<PanelRun> runs = layout.runs();
+  runs.resize(runs.size() + runOverrun, PanelRun{0, 1, 1});
+  return runs;
+}
+
 template <class Value, class ExecutionSpace>
 Panels<Value, ExecutionSpace>::Panels(const PanelLayout& layout, byte_view values, scale_view outputScale)
     : numBytes_(layout.bytesOfValues()),
@@ -289,7 +296,7 @@ Panels<Value, ExecutionSpace>::Panels(const PanelLayout& layout, byte_view value
       outputScale_(std::move(outputScale)),
       panels_(deviceList<memory_space>("Komvos::Panels::panels", layout.panels())),
       strips_(deviceList<memory_space>("Komvos::Panels::strips", layout.strips())),
-      runs_(deviceList<memory_space>("Komvos::Panels::runs", layout.runs())) {
+      runs_(deviceList<memory_space>("Komvos::Panels::runs", runsAndOverrun(layout))) {
   std::vector<std::int64_t> firstColumn{0};
   for (const PanelStrip& strip : layout.strips()) {
     firstColumn.push_back(firstColumn.back() + strip.columns);

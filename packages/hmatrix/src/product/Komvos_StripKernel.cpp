@@ -4,7 +4,7 @@
 /// would wait for its own last sum in each column, so columns are dealt out to several sets of sums where rows are few.
 /// Transposed, four columns at a time have sums of their own. Values of few bytes become floating-point numbers in
 /// registers, eight at a time, for up to four vectors at once, or for a product and a transposed one; their scale goes
-/// to the input, which is gathered for some columns at a time; that of the next columns is prefetched.
+/// to the input, which is gathered for some columns at a time; that of later columns is prefetched.
 /// The code is compiled three times, with vectors as long as the registers of each kind of CPU (a compiler splits
 /// longer ones through memory), and which one runs is found out at run time.
 #include "Komvos_StripKernel.hpp"
@@ -215,6 +215,20 @@ KOMVOS_INLINE EightInts joined(const FourInts* integers) {
 #endif
 }
 
+/// Eight values of three bytes, as integers times 256. Needs AVX2; reads 32 bytes. Written as instructions: shuffles of
+/// vector extensions take two sources, and GCC 12 makes twice as many of them.
+KOMVOS_INLINE EightInts eightOfThreeBytes(const unsigned char* from) {
+  typedef std::int8_t Bytes32 __attribute__((vector_size(32)));
+  typedef std::int8_t Memory32 __attribute__((vector_size(32), may_alias, aligned(1)));
+  constexpr EightInts fours{0, 1, 2, 0, 3, 4, 5, 0};  // twelve bytes in each half, from where they are moved up
+  constexpr Bytes32 order{-1, 0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11,
+                          -1, 0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11};
+  EightInts values;
+  asm("vpermd %2, %1, %0" : "=v"(values) : "v"(fours), "m"(*reinterpret_cast<const Memory32*>(from)));
+  asm("vpshufb %2, %1, %0" : "=v"(values) : "v"(values), "v"(order));
+  return values;
+}
+
 template <class Real, int Bytes>
 KOMVOS_INLINE void convert(const FourInts* integers, Eight<Real, Bytes>& to) {
   if constexpr (Bytes == 32 && sizeof(Real) == 8) {
@@ -238,16 +252,17 @@ KOMVOS_INLINE Vector<double, 64>::type eightDoubles(const unsigned char* upper, 
   typedef std::int8_t Memory32 __attribute__((vector_size(32), may_alias, aligned(1)));
   EightInts integers;
   V values;
-  if constexpr (F == ValueFormat::Bytes1) {
-    asm("vpmovsxbd %1, %0" : "=v"(integers) : "m"(*reinterpret_cast<const Memory8*>(upper)));
-    asm("vcvtdq2pd %1, %0" : "=v"(values) : "v"(integers));
-  } else if constexpr (F == ValueFormat::Bytes2) {
-    asm("vpmovsxwd %1, %0" : "=v"(integers) : "m"(*reinterpret_cast<const Memory16*>(upper)));
-    asm("vcvtdq2pd %1, %0" : "=v"(values) : "v"(integers));
+  if constexpr (F == ValueFormat::Bytes1 || F == ValueFormat::Bytes2) {
+    // By way of integers of 64 bits: to make a wider register of a narrower one takes longer.
+    Vector<double, 64>::bits wide;
+    if constexpr (F == ValueFormat::Bytes1) {
+      asm("vpmovsxbq %1, %0" : "=v"(wide) : "m"(*reinterpret_cast<const Memory8*>(upper)));
+    } else {
+      asm("vpmovsxwq %1, %0" : "=v"(wide) : "m"(*reinterpret_cast<const Memory16*>(upper)));
+    }
+    asm("vcvtqq2pd %1, %0" : "=v"(values) : "v"(wide));
   } else if constexpr (F == ValueFormat::Bytes3) {
-    FourInts four[2];
-    eightFrom<3>(upper, four);
-    integers = joined(four);
+    integers = eightOfThreeBytes(upper);
     asm("vcvtdq2pd %1, %0" : "=v"(values) : "v"(integers));
   } else {
     asm("vcvtdq2pd %1, %0" : "=v"(values) : "m"(*reinterpret_cast<const Memory32*>(upper)));
@@ -289,7 +304,17 @@ KOMVOS_INLINE Eight<Real, Bytes> eightAt(const unsigned char* upper, const unsig
   } else {
     constexpr int high = upperBytes(F), low = lowerBytes(F);
     FourInts integers[2];
-    eightFrom<high>(upper + high * index, integers);
+    if constexpr (Bytes >= 32 && F == ValueFormat::Bytes3) {
+      const EightInts all = eightOfThreeBytes(upper + high * index);
+#if defined(__clang__) || __GNUC__ >= 12
+      integers[0] = __builtin_shufflevector(all, all, 0, 1, 2, 3);
+      integers[1] = __builtin_shufflevector(all, all, 4, 5, 6, 7);
+#else
+      std::memcpy(integers, &all, sizeof all);
+#endif
+    } else {
+      eightFrom<high>(upper + high * index, integers);
+    }
     convert(integers, values);
     if constexpr (low > 0) {
       // They have no sign; above them are the upper parts.
@@ -351,9 +376,21 @@ KOMVOS_INLINE void addPackedRows(const unsigned char* upper, const unsigned char
         for (int s = 1; s < Sets; ++s) {
           sum += acc[s][q][p][h];
         }
-        std::memcpy(all[q] + p * 8 + h * E::length, &sum, sizeof sum);  // by itself, as in addRows()
+        if (Q == 1 && (p + 1) * 8 <= usedRows) {
+          Real* const to = sums + p * 8 + h * E::length;
+          sum += loadAs<typename E::type>(to);
+          std::memcpy(to, &sum, sizeof sum);
+        } else {
+          std::memcpy(all[q] + p * 8 + h * E::length, &sum, sizeof sum);  // by itself, as in addRows()
+        }
       }
     }
+  }
+  if (Q == 1) {
+    for (int r = usedRows / 8 * 8; r < usedRows; ++r) {
+      sums[r] += all[0][r];
+    }
+    return;
   }
   for (int r = 0; r < usedRows; ++r) {
     for (int q = 0; q < Q; ++q) {
@@ -423,27 +460,32 @@ KOMVOS_INLINE void copyScaled(const Real* from, int n, Real scale, Real* to) {
   }
 }
 
-/// The input of a strip, for one vector, some columns at a time.
+/// The input of a strip, for one vector, some columns at a time: whole runs, but for those that are longer.
 template <class Real, int Bytes, ValueFormat F>
 class InputReader {
  public:
+  static constexpr int mostColumns = 2 * columnsTogether - 1;
+
   KOMVOS_INLINE InputReader(const PanelRun* runs, int numRuns, const Real* input)
       : run_(runs), end_(runs + numRuns), input_(input) {}
-  /// \param z [columnsTogether + 8] \return the number of columns; 0 behind the last
+  /// \param z [mostColumns + 8] \return the number of columns; 0 behind the last
   KOMVOS_INLINE int next(Real* z) {
     int columns = 0;
     while (run_ != end_ && columns < columnsTogether) {
-      const int left = run_->columns - done_, taken = std::min(left, columnsTogether - columns);
+      // Runs lie anywhere in the input, which need not fit the caches; what is loaded of a short one may be in two
+      // lines. Those of the next strips, too: a strip has few.
+      const PanelRun& later = run_[runOverrun];
+      __builtin_prefetch(input_ + later.input);
+      __builtin_prefetch(input_ + later.input + 7);
+      const int taken = std::min(run_->columns - done_, columnsTogether);
       const Real scale = static_cast<Real>(run_->scale * loadFactor<Real, Bytes, F>);
       copyScaled<Real, Bytes>(input_ + run_->input + done_, taken, scale, z + columns);
       columns += taken;
-      done_ = taken < left ? done_ + taken : 0;
-      run_ += taken < left ? 0 : 1;
-    }
-    // Those of the next call: runs lie anywhere in the input, which need not fit the caches.
-    const PanelRun* const ahead = run_ + std::min<std::ptrdiff_t>(end_ - run_, columnsTogether);
-    for (const PanelRun* run = run_; run != ahead; ++run) {
-      __builtin_prefetch(input_ + run->input);
+      done_ += taken;
+      if (done_ == run_->columns) {
+        done_ = 0;
+        ++run_;
+      }
     }
     return columns;
   }
@@ -459,7 +501,12 @@ template <class Real, int Bytes, ValueFormat F>
 KOMVOS_INLINE void addPackedColumnsOfOne(const unsigned char* upper, const unsigned char* lower, int rows, int columns,
                                          const Real* z, Real* sums) {
   constexpr int most = Bytes == 64 ? 8 : 6;  // times eight rows, that registers hold
-  const int eights = (rows + 7) / 8, passes = (eights + most - 1) / most, each = (eights + passes - 1) / passes;
+  const int eights = (rows + 7) / 8;
+  if (eights <= most) {
+    addPackedParts<Real, Bytes, F, 1, most>(eights, upper, lower, 0, rows, columns, z, sums, 1, rows);
+    return;
+  }
+  const int passes = (eights + most - 1) / most, each = (eights + passes - 1) / passes;
   for (int row = 0; row < rows; row += 8 * each) {
     const int used = std::min(rows - row, 8 * each);
     addPackedParts<Real, Bytes, F, 1, most>((used + 7) / 8, upper, lower, row, rows, columns, z, sums + row, 1, used);
@@ -475,8 +522,9 @@ KOMVOS_INLINE void addPackedStrip(const unsigned char* upper, const unsigned cha
     lower += static_cast<std::ptrdiff_t>(columns) * rows * lowerBytes(F);
   };
   if constexpr (N == 1) {
-    InputReader<Real, Bytes, F> reader(runs, numRuns, input);
-    Real z[columnsTogether + 8];
+    using Reader = InputReader<Real, Bytes, F>;
+    Reader reader(runs, numRuns, input);
+    Real z[Reader::mostColumns + 8];
     while (const int columns = reader.next(z)) {
       addPackedColumnsOfOne<Real, Bytes, F>(upper, lower, rows, columns, z, sums);
       goOn(columns);

@@ -14,7 +14,7 @@ struct PanelRun;  // Komvos_PanelLayout.hpp
 /// read, and not used
 /// \param lower their lower plane, where the format has one
 /// \param rows up to 64
-/// \param runs, numRuns of the strip
+/// \param runs, numRuns of the strip; runOverrun more are looked at, for what is prefetched
 /// \param input the array that runs point into, `vectors` values for each place
 template <class Value>
 using StripKernel = void (*)(const unsigned char* upper, const unsigned char* lower, int rows, const PanelRun* runs,
@@ -35,6 +35,8 @@ using StripKernelOfBoth = void (*)(const unsigned char* upper, const unsigned ch
 
 /// So many bytes have to be there behind the last strip.
 constexpr int stripOverrun = 128;
+/// And so many runs behind the last one.
+constexpr int runOverrun = 64;
 
 /// \param numVectors 1, 2, 4, 8 or 16
 /// \param unit not more than the CPU has is used
