@@ -22,6 +22,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <limits>
 #include <sstream>
@@ -372,8 +373,8 @@ struct CoarseSolver::State {
     try {
       mine = vectorOf(import.getOwnedMap(), entry);
       all = rcp(new MultiVector(import.getOverlappingMap(), 1));
-    } catch (const std::exception& thrown) {
-      error = error.empty() ? thrown.what() : error;
+    } catch (...) {
+      error = error.empty() ? Impl::textOf(std::current_exception()) : error;
     }
     try {
       if (!error.empty()) {
@@ -383,8 +384,8 @@ struct CoarseSolver::State {
       import.doImport(*mine, *all, Tpetra::INSERT);
       const auto view = all->getLocalViewHost(Tpetra::Access::ReadOnly);
       return {view.data(), view.data() + view.extent(0)};
-    } catch (const std::exception& thrown) {
-      error = error.empty() ? thrown.what() : error;
+    } catch (...) {
+      error = error.empty() ? Impl::textOf(std::current_exception()) : error;
     }
     return {};
   }
@@ -415,8 +416,8 @@ struct CoarseSolver::State {
         Rows whole{structure.offsets, structure.columns, std::move(values)};
         error = again ? factors.factorAgain(std::move(whole)) : factors.factor(std::move(whole));
       }
-    } catch (const std::exception& thrown) {
-      error = thrown.what();
+    } catch (...) {
+      error = Impl::textOf(std::current_exception());
     }
     return error;
   }

@@ -13,6 +13,7 @@
 #include <Tpetra_Import.hpp>
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -293,8 +294,8 @@ struct DirectSolver::State {
                            std::to_string(Impl::localLength(*map)));
       }
       makeRoomFor(X.getNumVectors());
-    } catch (const std::exception& thrown) {
-      error = thrown.what();
+    } catch (...) {
+      error = Impl::textOf(std::current_exception());
     }
     throwOnAllIfAny(comm, error);
     if (import) {

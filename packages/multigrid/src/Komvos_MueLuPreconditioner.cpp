@@ -5,6 +5,7 @@
 #include <MueLu_TpetraOperator.hpp>
 #include <Teuchos_XMLParameterListHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <exception>
 #include <optional>
 #include <utility>
 
@@ -173,8 +174,8 @@ void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptio
       levels.setSmoother(coarsest, "PreSmoother", solver);
       levels.removeSmoother(coarsest, "PostSmoother");
     }
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
+  } catch (...) {
+    error = Impl::textOf(std::current_exception());
   }
   throwOnAllIfAny(comm, error);
 }

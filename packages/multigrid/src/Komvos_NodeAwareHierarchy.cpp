@@ -4,6 +4,7 @@
 #include <MueLu_TpetraOperator.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
+#include <exception>
 #include <map>
 #include <utility>
 
@@ -210,8 +211,8 @@ NodeAwareHierarchy makeNodeAware(Impl::MueLuHierarchy& hierarchy, const Exchange
   std::string error;
   try {
     result = HierarchyWalk(levels, comm, options).run();
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
+  } catch (...) {
+    error = Impl::textOf(std::current_exception());
   }
   throwOnAllIfAny(comm, error);
   return result;

@@ -50,4 +50,15 @@ void Impl::throwMismatchOnAllIfAny(MPI_Comm comm, const std::string& error) {
   }
 }
 
+std::string Impl::textOf(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& error) {
+    const std::string text = error.what();
+    return text.empty() ? "an exception without a text" : text;
+  } catch (...) {
+    return "an exception of an unknown type";
+  }
+}
+
 }  // namespace Komvos

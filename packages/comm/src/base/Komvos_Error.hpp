@@ -48,14 +48,16 @@ namespace Impl {
 /// The same for what is no fault of the caller's. \throws PlanMismatch
 void throwMismatchOnAllIfAny(MPI_Comm comm, const std::string& error);
 
+/// Never empty. \param thrown anything, also what is no std::exception
+std::string textOf(const std::exception_ptr& thrown);
+
 /// Puts an error off until ranks can agree on it. \return the text of what `work` throws, or nothing
 template <class Work>
 std::string errorIn(const Work& work) {
   try {
     work();
-  } catch (const std::exception& thrown) {
-    const std::string text = thrown.what();
-    return text.empty() ? "an exception without a text" : text;
+  } catch (...) {
+    return textOf(std::current_exception());
   }
   return {};
 }

@@ -170,6 +170,8 @@ struct Exchange<Scalar, Device>::State {
   void packAndSend(const execution_space& space, const const_view& vector);
   template <class Work>
   void packOrGiveUp(const Work& pack);
+  template <class Work>
+  void completedIfItThrows(const execution_space& space, const Work& work);
   void copyToHost(const execution_space& space);
   void startRelays(const execution_space& space);
   bool progress();
@@ -341,9 +343,9 @@ template <class Work>
 void Exchange<Scalar, Device>::State::packOrGiveUp(const Work& pack) {
   try {
     pack();
-  } catch (const std::exception& error) {
-    current().engine.giveUp(error.what());
+  } catch (...) {
     packError = std::current_exception();
+    current().engine.giveUp(Impl::textOf(packError));
   }
 }
 
@@ -411,19 +413,28 @@ bool Exchange<Scalar, Device>::State::progress() {
   return engine.receivesDone();
 }
 
+/// Where work() throws while messages travel, values of others still go through this rank.
+template <class Scalar, class Device>
+template <class Work>
+void Exchange<Scalar, Device>::State::completedIfItThrows(const execution_space& space, const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    const EndsExchange afterwards{*this};
+    complete(space);
+    throw;
+  }
+}
+
 template <class Scalar, class Device>
 bool Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space, const Target& ghosts,
                                                    Combine combine) {
   const Impl::ProfilingRegion region(Impl::finishOnNodeRegion);
   requireInFlight("finishOnNode", Direction::forward);
-  try {
+  completedIfItThrows(space, [&] {
     requireShape("finishOnNode", ghosts, plan->numTarget);
     requireSameVector("finishOnNode", ghosts, combine);
-  } catch (const PlanMismatch&) {  // values of others still travel through this rank
-    const EndsExchange afterwards{*this};
-    complete(space);
-    throw;
-  }
+  });
   if (staged || onNodeFinished) {
     return onNodeFinished;
   }
@@ -432,7 +443,9 @@ bool Exchange<Scalar, Device>::State::finishOnNode(const execution_space& space,
     state.engine.poll(true);
     startRelays(space);
   }
-  unpack(space, inPlace ? lists().unpackBuffered.onNode : lists().unpackAll.onNode, ghosts, combine);
+  completedIfItThrows(space, [&] {
+    unpack(space, inPlace ? lists().unpackBuffered.onNode : lists().unpackAll.onNode, ghosts, combine);
+  });
   onNodeFinished = true;
   return true;
 }

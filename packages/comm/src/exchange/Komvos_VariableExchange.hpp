@@ -265,9 +265,9 @@ void VariableExchange<Device>::begin(const execution_space& space, const Pack& p
       poison(send_.device);
     }
     fence(space, "Komvos::VariableExchange::begin: packed before send");
-  } catch (const std::exception& error) {
-    engine_->giveUp(error.what());
+  } catch (...) {
     packError_ = std::current_exception();
+    engine_->giveUp(textOf(packError_));
   }
   engine_->startReadySends();
 }

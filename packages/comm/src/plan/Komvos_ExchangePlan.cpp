@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -224,8 +225,8 @@ std::string errorOf(const std::vector<Pattern>& patterns, const std::vector<int>
     }
     try {
       patterns[i].check(numRanks);
-    } catch (const std::exception& thrown) {
-      return thrown.what();
+    } catch (...) {
+      return Impl::textOf(std::current_exception());
     }
   }
   return {};
@@ -239,8 +240,8 @@ void onEachRank(std::vector<std::string>& errors, const Work& work) {
       if (errors[i].empty()) {
         work(i);
       }
-    } catch (const std::exception& thrown) {
-      errors[i] = thrown.what();
+    } catch (...) {
+      errors[i] = Impl::textOf(std::current_exception());
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <Tpetra_Export.hpp>
 #include <Tpetra_Import.hpp>
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -239,8 +240,8 @@ auto NodeAwareImport<LO, GO, Node>::several(MPI_Comm comm, const std::vector<con
       error = error.empty() ? Impl::errorOf(lists.back(), ours->rank()) : error;
       made.emplace_back(new NodeAwareImport(std::move(state)));
     }
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
+  } catch (...) {
+    error = Impl::textOf(std::current_exception());
   }
   std::vector<PlannedHalo> halos = Impl::planHalos(
       comm, transfers.size(), error, [&] { return Impl::makePatterns(*ours, lists); }, options);
@@ -277,8 +278,8 @@ auto NodeAwareImport<LO, GO, Node>::several(MPI_Comm comm, std::vector<PatternTr
                 std::to_string(Impl::localLength(*one.overlapping));
       }
     }
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
+  } catch (...) {
+    error = Impl::textOf(std::current_exception());
   }
   std::vector<PlannedHalo> halos = Impl::planHalos(comm, transfers.size(), error, makePatterns, options);
   for (std::size_t i = 0; i < made.size(); ++i) {

@@ -71,4 +71,19 @@ TEST(NodeMemory, FreesWindowsThatNoRankOfTheNodeUses) {
   EXPECT_EQ(7, second.data[bytes - 1]);
 }
 
+TEST(NodeMemory, ReplacesWindowsThatAreTooSmall) {
+  const auto comm = Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD);
+  Komvos::Impl::NodeMemory memory(comm->get());
+  const std::size_t bytes = 1 << 20;
+  const auto kept = memory.allocate(bytes), givenUp = memory.allocate(bytes);
+  ASSERT_NE(nullptr, givenUp.data);
+  kept.data[bytes - 1] = 7;
+  memory.release(givenUp, [] { return false; });
+  const auto larger = memory.allocate(2 * bytes);
+  ASSERT_NE(nullptr, larger.data);
+  EXPECT_EQ(3 * bytes, memory.memoryBytes());
+  larger.data[2 * bytes - 1] = 5;
+  EXPECT_EQ(7, kept.data[bytes - 1]);
+}
+
 }  // namespace

@@ -49,12 +49,12 @@ using Preparation = std::function<std::function<void()>(std::size_t columns)>;
 
 /// Lets work fail on one rank at its first allocation or kernel, at its second, and so on, until it does not fail. Each
 /// time it has more columns, so that all buffers are too small. \param check is called in between
-void checkFailures(const Preparation& prepare, const std::function<void()>& check) {
+/// \param columns the fewest; of few values, packing and unpacking are no kernels
+void checkFailures(const Preparation& prepare, const std::function<void()>& check, std::size_t columns = 2) {
   int rank = 0;
   int size = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  std::size_t columns = 2;
   for (const int guilty : {0, size / 2}) {
     bool missed = false;
     bool failed = true;
@@ -81,8 +81,13 @@ void onSomeMatrices(const Work& work) {
     for (const char* name : {"random, scattered rows", "band, another range map", "all replicated"}) {
       for (const Komvos::IntraNode onNode : {Komvos::IntraNode::messages, Komvos::IntraNode::sharedMemory}) {
         if (one.name == name) {
-          SCOPED_TRACE(one.name + ", " + toString(onNode));
-          work(*one.matrix, NodeAwareCrsMatrix<>(*one.matrix, optionsFor(pairs, RouteChoice::threeStep, onNode)));
+          // With rows that take values of the node first, which are given to them while messages travel.
+          for (const Komvos::Overlap overlap : {Komvos::Overlap::automatic, Komvos::Overlap::byNode}) {
+            SCOPED_TRACE(one.name + ", " + toString(onNode) + ", overlap " + toString(overlap));
+            Komvos::ExchangeOptions options = optionsFor(pairs, RouteChoice::threeStep, onNode);
+            options.overlap = overlap;
+            work(*one.matrix, NodeAwareCrsMatrix<>(*one.matrix, options));
+          }
         }
       }
     }
@@ -91,26 +96,36 @@ void onSomeMatrices(const Work& work) {
 
 double largestDifference(const Vector& a, const Vector& b) { return difference(entries(a), entries(b), 1); }
 
+void checkFailuresOfApply(const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware, std::size_t columns) {
+  for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+    const bool plain = mode == Teuchos::NO_TRANS;
+    const auto from = plain ? matrix.getDomainMap() : matrix.getRangeMap();
+    const auto to = plain ? matrix.getRangeMap() : matrix.getDomainMap();
+    Vector x(from, 1), expected(to, 1), y(to, 1);
+    fill(x, 1);
+    matrix.apply(x, expected, mode);
+    const auto check = [&] {
+      nodeAware.apply(x, y, mode);
+      EXPECT_LE(largestDifference(expected, y), 1e-8);
+    };
+    const auto prepare = [&](std::size_t wide) {
+      const auto wideX = rcp(new Vector(from, wide));
+      const auto wideY = rcp(new Vector(to, wide));
+      return [=, &nodeAware] { nodeAware.apply(*wideX, *wideY, mode); };
+    };
+    checkFailures(prepare, check, columns);
+  }
+}
+
 TEST(AnExceptionOnOneRank, InApplyLeavesNobodyWaiting) {
+  onSomeMatrices(
+      [](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) { checkFailuresOfApply(matrix, nodeAware, 2); });
+}
+
+/// So many values that packing, relaying and unpacking are kernels, which fail, too.
+TEST(AnExceptionOnOneRank, InTheExchangeOfManyColumnsLeavesNobodyWaiting) {
   onSomeMatrices([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
-    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
-      const bool plain = mode == Teuchos::NO_TRANS;
-      const auto from = plain ? matrix.getDomainMap() : matrix.getRangeMap();
-      const auto to = plain ? matrix.getRangeMap() : matrix.getDomainMap();
-      Vector x(from, 1), expected(to, 1), y(to, 1);
-      fill(x, 1);
-      matrix.apply(x, expected, mode);
-      const auto check = [&] {
-        nodeAware.apply(x, y, mode);
-        EXPECT_LE(largestDifference(expected, y), 1e-8);
-      };
-      const auto prepare = [&](std::size_t columns) {
-        const auto wideX = rcp(new Vector(from, columns));
-        const auto wideY = rcp(new Vector(to, columns));
-        return [=, &nodeAware] { nodeAware.apply(*wideX, *wideY, mode); };
-      };
-      checkFailures(prepare, check);
-    }
+    checkFailuresOfApply(matrix, nodeAware, 700);
   });
 }
 

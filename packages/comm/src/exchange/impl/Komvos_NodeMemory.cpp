@@ -12,8 +12,9 @@
 //
 // allocate() is collective on the node: each rank looks for a free piece of its own segment, and if one rank finds
 // none, all add a window. Free pieces are kept by offset and merged with their neighbours. release() is local and does
-// not free at once, for other ranks may still read the block: allocate() asks again whether it is in use. Windows go
-// when PrivateComm is freed, on all ranks together, or in freeUnused(), after tuning.
+// not free at once, for other ranks may still read the block: allocate() asks again whether it is in use. Windows go on
+// all ranks together: when PrivateComm is freed, in freeUnused(), and in an allocate() that has to add a window: what
+// online tuning has given up makes room for the next halo.
 //
 // If a window cannot be made on one rank, allocate() returns an empty block on all ranks of the node, and the caller
 // uses messages. Other MPI errors are thrown.
@@ -148,6 +149,7 @@ NodeMemory::Block NodeMemory::allocate(std::size_t bytes) {
   if (missing == 0) {
     return block;
   }
+  freeUnused();                                      // windows too small for this
   const std::size_t atLeast = std::size_t{1} << 18;  // many small halos share a window
   if (addWindow(std::max(bytes, atLeast))) {
     if (block.data == nullptr) {

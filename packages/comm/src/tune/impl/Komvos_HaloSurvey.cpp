@@ -1,6 +1,7 @@
 #include "Komvos_HaloSurvey.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <memory>
 #include <string>
 #include <utility>
@@ -69,8 +70,8 @@ std::vector<SurveyedHalo> surveyHalos(MPI_Comm userComm, const ResolvedOptions& 
     for (std::size_t i = 0; i < patterns.size(); ++i) {
       entries[i].begin(halos[i], patterns[i], *options.topology.nodes, comm);
     }
-  } catch (const std::exception& thrown) {
-    error = thrown.what();
+  } catch (...) {
+    error = Impl::textOf(std::current_exception());
   }
   Reduction round;
   std::uint64_t anyError = error.empty() ? 0 : 1;

@@ -199,12 +199,7 @@ void loadFiles(ResolvedOptions& resolved, const PrivateComm& comm, const Files& 
 ResolvedTopology resolveTopology(PrivateComm& comm, std::shared_ptr<const NodeTopology> nodes,
                                  std::shared_ptr<const NodeTopology> sockets) {
   ResolvedTopology topology{std::move(nodes), std::move(sockets)};
-  std::string error;
-  try {
-    resolveLocally(topology, readSettings(), comm.size());
-  } catch (const Error& thrown) {
-    error = thrown.what();
-  }
+  const std::string error = errorIn([&] { resolveLocally(topology, readSettings(), comm.size()); });
   Agreement agreement;
   addTo(agreement, topology);
   agreement.reach(comm, error);
@@ -218,12 +213,8 @@ ResolvedOptions resolveOptions(PrivateComm& comm, const ExchangeOptions& options
   resolved.startedAt = MPI_Wtime();
   resolved.record = options.record;
   Files files;
-  std::string error = earlierError;
-  try {
-    files = resolveLocally(resolved, options, readSettings(), comm.size());
-  } catch (const Error& thrown) {
-    error = error.empty() ? thrown.what() : error;
-  }
+  const std::string ours = errorIn([&] { files = resolveLocally(resolved, options, readSettings(), comm.size()); });
+  const std::string& error = earlierError.empty() ? ours : earlierError;
   Agreement agreement = agreementOn(resolved, files);
   agreement.same("number of those planned together", numHalos);
   const double start = MPI_Wtime();
