@@ -32,8 +32,8 @@ def run_client(build, prefix, mpi):
     run(mpi(2) + [build / "types_client"], 60)
     for ranks in range(1, 9):
         run(mpi(ranks) + [build / "equals_tpetra"], 120)
-    for optional in ("multigrid_client", "waves_client"):
-        if (build / optional).exists():
+    for part, optional in (("multigrid", "multigrid_client"), ("hmatrix", "waves_client")):
+        if list(prefix.glob(f"lib*/**/libkomvos_{part}.*")):
             run(mpi(2) + [build / optional], 60)
     if (prefix / "bin" / "komvos").exists():
         run(mpi(2) + [prefix / "bin" / "komvos", "--version"], 60)

@@ -185,7 +185,7 @@ RCP<MultiVector> solveFor(const MultiVector& b, const BemOptions& options, const
 /// What a run leaves behind, besides its report.
 struct BemResult {
   RCP<MultiVector> density;   ///< null if nothing was solved
-  std::vector<Block> blocks;  ///< of this rank
+  std::vector<Block> blocks;  ///< of this rank, if they are drawn
 };
 
 /// For all kernels but helmholtz. \note Collective.
@@ -196,7 +196,7 @@ BemResult run(const BemOptions& options, const BemMesh& mesh, const std::string&
   const ClusterTree tree = makeClusterTree(options, mesh);
   const auto A = makeMeasuredMatrix<double>(options, tree, *kernel, comm, exchange, showProgress, start, report);
   BemResult result;
-  result.blocks = A->blocks();
+  result.blocks = options.blockPlotFile.empty() ? std::vector<Block>() : A->blocks();
   if (options.solves()) {
     report.solve.emplace();
     const auto M = makePreconditioner(options, *A, tree, *kernel, exchange, *report.solve);

@@ -10,9 +10,7 @@
 #include <complex>
 
 #include "Komvos_BoundaryKernels.hpp"
-#include "Komvos_Exchange_def.hpp"
 #include "Komvos_HMatrixOperatorFile_def.hpp"
-#include "Komvos_NodeAwareImport_def.hpp"
 #include "bem/bem_kernel.hpp"
 #include "bem/helmholtz.hpp"
 #include "bem/measured_matrix.hpp"

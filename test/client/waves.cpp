@@ -7,10 +7,8 @@
 #include <Tpetra_MultiVector_def.hpp>
 // Behind it:
 #include <Komvos_BoundaryKernels.hpp>
-#include <Komvos_Exchange_def.hpp>
 #include <Komvos_HMatrixOperatorFile_def.hpp>
 #include <Komvos_MeshGenerators.hpp>
-#include <Komvos_NodeAwareImport_def.hpp>
 #include <Tpetra_Core.hpp>
 #include <Tpetra_DistObject_def.hpp>
 #include <Tpetra_Vector_def.hpp>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -47,18 +48,24 @@ auto toHost(const View& view) {
   return host;
 }
 
-/// One panel of one strip, of two runs, with its dense twin.
+/// One panel of one strip, with its dense twin. Kernels take some 64 columns at a time: the first two runs together,
+/// the third in parts.
 template <class Real>
 class OneStrip {
  public:
-  static constexpr int inputs = 150;
+  static constexpr int inputs = 400, numColumns = 63 + 80 + 150;
 
   OneStrip(ValueFormat format, int rows) : rows_(rows), layout_(sizeof(Real)) {
     layout_.beginPanel(0, rows);
     layout_.beginStrip(0, rows, format);
     const bool isWhole = format == ValueFormat::Whole;
-    const double firstScale = isWhole ? 1 : 0.5, secondScale = isWhole ? 1 : 2;
-    const auto first = layout_.addRun(10, 47, firstScale), second = layout_.addRun(80, 22, secondScale);
+    std::vector<Impl::StripPlace> places;
+    for (const Impl::PanelRun& run : runs()) {
+      const auto place = layout_.addRun(run.input, run.columns, isWhole ? 1 : run.scale);
+      for (int c = 0; c < run.columns; ++c) {
+        places.push_back({place.strip, place.column + c});
+      }
+    }
     layout_.finish();
     std::mt19937 generator(static_cast<unsigned>(rows));
     std::uniform_real_distribution<double> uniform(-1, 1);
@@ -66,21 +73,19 @@ class OneStrip {
     const auto host = Kokkos::create_mirror_view(bytes);
     Kokkos::deep_copy(host, static_cast<unsigned char>(0xff));  // NaN, where nothing is stored
     const double scale = isWhole ? 1 : 1 / Impl::largestInteger(format);
-    for (int c = 0; c < 47 + 22; ++c) {
+    for (int c = 0; c < numColumns; ++c) {
       std::vector<Real> column(rows);
       for (Real& value : column) {
         value = static_cast<Real>(uniform(generator));
       }
       column[c % rows] = c % 2 == 0 ? Real(1) : Real(-1);  // the ends of the range
-      const auto place = c < 47 ? Impl::StripPlace{first.strip, first.column + c}
-                                : Impl::StripPlace{second.strip, second.column + c - 47};
-      Impl::storeColumn(layout_, host.data(), place, 0, rows, column.data(), 1, scale);
+      Impl::storeColumn(layout_, host.data(), places[c], 0, rows, column.data(), 1, scale);
       for (const Real value : column) {
         const double stored = isWhole ? static_cast<double>(value)
                                       : static_cast<double>(
                                             Impl::nearestInteger(static_cast<double>(value) * (1 / scale)));
         EXPECT_NEAR(stored * scale, static_cast<double>(value), isWhole ? 0 : 0.52 * scale);
-        twin_.push_back(stored * (c < 47 ? firstScale : secondScale));
+        twin_.push_back(stored * (isWhole ? 1 : runs()[runOf(c)].scale));
       }
     }
     Kokkos::deep_copy(bytes, host);
@@ -88,7 +93,12 @@ class OneStrip {
     panels_.prepareTeams(layout_);
   }
 
-  static int inputOf(int column) { return column < 47 ? 10 + column : 80 + column - 47; }
+  static std::array<Impl::PanelRun, 3> runs() { return {{{10, 63, 0.5}, {80, 80, 2}, {230, 150, 0.25}}}; }
+  static int runOf(int column) { return column < 63 ? 0 : column < 143 ? 1 : 2; }
+  static int inputOf(int column) {
+    const Impl::PanelRun run = runs()[runOf(column)];
+    return run.input + column - (column < 63 ? 0 : column < 143 ? 63 : 143);
+  }
 
   void check(const Machine& machine, int numVectors, double bound) {
     panels_.useVectorUnit(machine.unit);
@@ -111,7 +121,7 @@ class OneStrip {
     for (int q = 0; q < numVectors; ++q) {
       for (int r = 0; r < rows_; ++r) {
         double sum = 0, sizes = 0;
-        for (int c = 0; c < 69; ++c) {
+        for (int c = 0; c < numColumns; ++c) {
           const double term = twin_[static_cast<std::size_t>(c) * rows_ + r] *
                               static_cast<double>(x[static_cast<std::size_t>(inputOf(c)) * numVectors + q]);
           sum += term;
@@ -139,8 +149,8 @@ class OneStrip {
     const auto input = onDevice(x);
     const auto output = onDevice(std::vector<Real>(static_cast<std::size_t>(inputs) * numVectors, 7));
     for (const bool leavesOut : {false, true}) {
-      const std::vector<std::int64_t> leftOut = leavesOut ? std::vector<std::int64_t>{0, 5, 6, 46, 47, 68}
-                                                          : std::vector<std::int64_t>{};
+      const std::vector<std::int64_t> leftOut =
+          leavesOut ? std::vector<std::int64_t>{0, 5, 6, 62, 63, 142, 143, 292} : std::vector<std::int64_t>{};
       panels_.prepareTransposed(layout_, kernel, inputs, leftOut);
       for (const bool add : {false, true}) {
         Kokkos::deep_copy(output, Real(7));
@@ -148,7 +158,7 @@ class OneStrip {
         Space().fence();
         const auto y = toHost(output);
         std::vector<int> columnAt(inputs, -1);
-        for (int c = 0; c < 69; ++c) {
+        for (int c = 0; c < numColumns; ++c) {
           if (std::find(leftOut.begin(), leftOut.end(), c) == leftOut.end()) {
             columnAt[inputOf(c)] = c;
           }
@@ -169,13 +179,13 @@ class OneStrip {
   void checkBoth(const std::vector<Real>& x, int numVectors, double bound) {
     if constexpr (Impl::Panels<Real, Space>::canMultiplyBoth) {
       const auto input = onDevice(x);
-      const auto parts = onDevice(std::vector<Real>(static_cast<std::size_t>(69) * numVectors, 7));
+      const auto parts = onDevice(std::vector<Real>(static_cast<std::size_t>(numColumns) * numVectors, 7));
       const auto y = onDevice(std::vector<Real>(static_cast<std::size_t>(rows_) * numVectors, 7));
       panels_.multiplyBoth(Space(), numVectors, input.data(), y.data(), input.data(), parts.data());
       Space().fence();
       checkRows(y, x, numVectors, bound);
       for (int q = 0; q < numVectors; ++q) {
-        for (int c = 0; c < 69; ++c) {
+        for (int c = 0; c < numColumns; ++c) {
           const auto [sum, error] = columnSum(x, c, numVectors, q, bound);
           ASSERT_NEAR(static_cast<double>(parts(static_cast<std::size_t>(c) * numVectors + q)), sum, error)
               << rows_ << " rows, " << numVectors << " vectors, column " << c << ", both";

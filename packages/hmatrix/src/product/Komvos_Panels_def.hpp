@@ -201,7 +201,8 @@ struct ThreadProductOfBoth {
     const bool isWhole = strip.format == ValueFormat::Whole;
     const int width = isWhole ? static_cast<int>(sizeof(Value)) : upperBytes(strip.format);
     const int most = std::clamp(mostBytes / (strip.rows * (width + lowerBytes(strip.format))), 1, mostColumns);
-    const auto kernel = product.kernels.product[static_cast<int>(strip.format)];
+    // That of one vector looks at runs behind those that it is given.
+    const auto kernel = N == 1 ? nullptr : product.kernels.product[static_cast<int>(strip.format)];
     if (kernel == nullptr) {
       product.addProduct(strip, sums);
     }

@@ -19,7 +19,8 @@
 
 namespace Komvos::Impl {
 
-#ifdef KOMVOS_HAVE_VECTOR_UNITS
+// Not for clang, which has other vector extensions.
+#if defined(KOMVOS_HAVE_VECTOR_UNITS) && !defined(__clang__)
 #define KOMVOS_INLINED __attribute__((always_inline))
 #define KOMVOS_INLINE KOMVOS_INLINED inline
 // Vectors are returned by functions that are inlined always.
@@ -208,7 +209,7 @@ KOMVOS_INLINE void eightFrom(const unsigned char* from, FourInts* to) {
 
 /// In one register. A load of what two stores wrote would wait for both to reach the cache.
 KOMVOS_INLINE EightInts joined(const FourInts* integers) {
-#if defined(__clang__) || __GNUC__ >= 12
+#if __GNUC__ >= 12
   return __builtin_shufflevector(integers[0], integers[1], 0, 1, 2, 3, 4, 5, 6, 7);
 #else
   return loadAs<EightInts>(integers);
@@ -306,7 +307,7 @@ KOMVOS_INLINE Eight<Real, Bytes> eightAt(const unsigned char* upper, const unsig
     FourInts integers[2];
     if constexpr (Bytes >= 32 && F == ValueFormat::Bytes3) {
       const EightInts all = eightOfThreeBytes(upper + high * index);
-#if defined(__clang__) || __GNUC__ >= 12
+#if __GNUC__ >= 12
       integers[0] = __builtin_shufflevector(all, all, 0, 1, 2, 3);
       integers[1] = __builtin_shufflevector(all, all, 4, 5, 6, 7);
 #else
@@ -368,33 +369,39 @@ KOMVOS_INLINE void addPackedRows(const unsigned char* upper, const unsigned char
   for (; c < columns; ++c) {
     add(0, z + c * Q);
   }
-  Real all[Q][Parts * 8];
-  for (int q = 0; q < Q; ++q) {
+  const auto sumOfSets = [&](int q, int p, int h) KOMVOS_INLINED {
+    typename E::type sum = acc[0][q][p][h];
+    for (int s = 1; s < Sets; ++s) {
+      sum += acc[s][q][p][h];
+    }
+    return sum;
+  };
+  if constexpr (Q == 1) {  // the rows of one vector are neighbours
+    Real last[8] = {};
     for (int p = 0; p < Parts; ++p) {
+      Real* const to = p < Parts - 1 || usedRows == Parts * 8 ? sums + p * 8 : last;
       for (int h = 0; h < E::parts; ++h) {
-        typename E::type sum = acc[0][q][p][h];
-        for (int s = 1; s < Sets; ++s) {
-          sum += acc[s][q][p][h];
-        }
-        if (Q == 1 && (p + 1) * 8 <= usedRows) {
-          Real* const to = sums + p * 8 + h * E::length;
-          sum += loadAs<typename E::type>(to);
-          std::memcpy(to, &sum, sizeof sum);
-        } else {
-          std::memcpy(all[q] + p * 8 + h * E::length, &sum, sizeof sum);  // by itself, as in addRows()
+        const typename E::type sum = loadAs<typename E::type>(to + h * E::length) + sumOfSets(0, p, h);
+        std::memcpy(to + h * E::length, &sum, sizeof sum);  // by itself, as in addRows()
+      }
+    }
+    for (int r = usedRows / 8 * 8; r < usedRows; ++r) {
+      sums[r] += last[r % 8];
+    }
+  } else {
+    Real all[Q][Parts * 8];
+    for (int q = 0; q < Q; ++q) {
+      for (int p = 0; p < Parts; ++p) {
+        for (int h = 0; h < E::parts; ++h) {
+          const typename E::type sum = sumOfSets(q, p, h);
+          std::memcpy(all[q] + p * 8 + h * E::length, &sum, sizeof sum);
         }
       }
     }
-  }
-  if (Q == 1) {
-    for (int r = usedRows / 8 * 8; r < usedRows; ++r) {
-      sums[r] += all[0][r];
-    }
-    return;
-  }
-  for (int r = 0; r < usedRows; ++r) {
-    for (int q = 0; q < Q; ++q) {
-      sums[r * stride + q] += all[q][r];
+    for (int r = 0; r < usedRows; ++r) {
+      for (int q = 0; q < Q; ++q) {
+        sums[r * stride + q] += all[q][r];
+      }
     }
   }
 }
@@ -563,7 +570,7 @@ KOMVOS_INLINE void fourSums(const V& a, const V& b, const V& c, const V& d, Real
   constexpr int length = sizeof(V) / sizeof(Real);
   if constexpr (length == 8) {
     const auto half = [](const V& v) KOMVOS_INLINED {
-#if defined(__clang__) || __GNUC__ >= 12
+#if __GNUC__ >= 12
       return __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
 #else
       using Half = typename Vector<Real, sizeof(V) / 2>::type;

@@ -49,8 +49,8 @@ struct HMatrixOperatorReport : HMatrixReport {
 /// \endcode
 ///
 /// \tparam Scalar float, double or std::complex<double>. The library is compiled for those that Tpetra is compiled for.
-/// For the others, include Komvos_HMatrixOperatorFile_def.hpp, which has all definitions, and those headers `_def.hpp`
-/// of Tpetra that your program needs; see KOMVOS_HMATRIXOPERATOR_INSTANT there.
+/// For the others, include Komvos_HMatrixOperatorFile_def.hpp, which has all definitions of ours, behind those of
+/// Tpetra; the guide shows how (Types).
 template <class Scalar = DefaultScalar, class LocalOrdinal = DefaultLocalOrdinal,
           class GlobalOrdinal = DefaultGlobalOrdinal, class Node = DefaultNode>
 class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdinal, Node>,

@@ -215,7 +215,8 @@ auto HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::load(
   return Teuchos::rcp(new HMatrixOperator(File::load(comm, prefix, exchange)));
 }
 
-/// Compiles HMatrixOperator of float, double or std::complex<double>, for maps of these types; in namespace Komvos.
+/// Compiles HMatrixOperator of float, double or std::complex<double>, for maps of these types; in namespace Komvos. For
+/// a scalar that Tpetra is not compiled for, KOMVOS_NODEAWAREIMPORT_SCALAR_INSTANT too.
 #define KOMVOS_HMATRIXOPERATOR_INSTANT(SCALAR, LO, GO, NODE) template class HMatrixOperator<SCALAR, LO, GO, NODE>;
 
 }  // namespace Komvos

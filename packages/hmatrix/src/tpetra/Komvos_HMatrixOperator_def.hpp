@@ -20,6 +20,7 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_HMatrixOperator.hpp"
+#include "Komvos_NodeAwareImport_def.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_RequireAccuracy.hpp"
 #include "Komvos_RequireMap.hpp"
@@ -41,7 +42,7 @@ double bytesOfBlock(const ClusterTree& tree, const Block& block, const EntryKern
                     const HMatrixOptions& options) {
   const std::vector<int> rows(tree.order().begin() + block.rowBegin, tree.order().begin() + block.rowEnd);
   const std::vector<int> columns(tree.order().begin() + block.columnBegin, tree.order().begin() + block.columnEnd);
-  const bool isReduced = std::is_floating_point_v<Scalar> && options.storage == Storage::Reduced;
+  [[maybe_unused]] const bool isReduced = std::is_floating_point_v<Scalar> && options.storage == Storage::Reduced;
   if (block.isAdmissible) {
     if (const auto factors = approximate(kernel, rows, columns, options.lowRank)) {
       const double lengths = static_cast<double>(block.rows()) + block.columns();
