@@ -47,6 +47,12 @@ inline void prefetch(const void* address) {
 #endif
 }
 
+#if defined(__GNUC__)
+#define KOMVOS_ALWAYS_INLINE __attribute__((always_inline))
+#else
+#define KOMVOS_ALWAYS_INLINE
+#endif
+
 /// `work(r)` for r = 0 to Rows - 1, without a loop: the compiler shall keep what belongs to a row in registers.
 template <class Work, int... R>
 inline void forEachRow(std::integer_sequence<int, R...>, const Work& work) {
@@ -106,9 +112,10 @@ constexpr int maxShortRow = 9;
 /// A row of `Count` entries by one column of x: the same bits as multiplyByColumn, whose sums begin with zero and so
 /// are never -0.
 template <int Count, class Scalar, class Index, class Source>
-inline Scalar multiplyShortRow(const Scalar* values, const Index* columns, const Source& x) {
+KOMVOS_ALWAYS_INLINE inline Scalar multiplyShortRow(const Scalar* values, const Index* columns, const Source& x) {
   static_assert(Count > 0 && Count < 12, "at most two entries in each of four parts, and what remains");
-  const auto term = [&](int k) -> Scalar { return values[k] * x(columns[k], 0); };
+  // A call for each entry would take several times as long as its product.
+  const auto term = [&](int k) KOMVOS_ALWAYS_INLINE -> Scalar { return values[k] * x(columns[k], 0); };
   Scalar sum = term(0);
   if constexpr (Count < 4) {
     for (int k = 1; k < Count; ++k) {
