@@ -47,7 +47,7 @@ inline void prefetch(const void* address) {
 #endif
 }
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(__CUDACC__)
 #define KOMVOS_ALWAYS_INLINE __attribute__((always_inline))
 #else
 #define KOMVOS_ALWAYS_INLINE
