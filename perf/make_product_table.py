@@ -18,16 +18,16 @@ two share a core. Tpetra with Isend uses the matrix that Tpetra has just used: w
 advantage over all others. Matrices beyond the caches without a good numbering are slow with any library: 1 and 2 ranks,
 and 1 and 3 columns, stand for them. One rank needs no partition by a graph, and a random matrix has one numbering.
 
-The goal is to be slower than none. {verdict}
+The goal is to be no slower than any of the others. {verdict}
 
 {summary}
 """
 
 
-REASONS = """Several columns of x are copied beside each other first, which is a part of a product with seven entries a row
-that one notices. Where a matrix is numbered badly, all columns of x together do not fit the caches, while PETSc takes one
-after the other and finds each there: three columns are better multiplied one by one then, which Komvos does not try. The
-other cases have not been looked into.
+REASONS = """Several columns of x are first copied so that the values of an entry are neighbours. With seven entries a row,
+this copy is a noticeable part of a product. Where a matrix is numbered badly, all columns of x together do not fit the
+caches; PETSc multiplies one column after the other and finds each there. Three columns should then be multiplied one by
+one, which Komvos does not try. The other cases have not been looked into.
 """
 
 TUNED = "komvos, tuned before"

@@ -413,7 +413,7 @@ bool Exchange<Scalar, Device>::State::progress() {
   return engine.receivesDone();
 }
 
-/// Where work() throws while messages travel, values of others still go through this rank.
+/// Completes the exchange before it lets through what work() throws: values of others still go through this rank.
 template <class Scalar, class Device>
 template <class Work>
 void Exchange<Scalar, Device>::State::completedIfItThrows(const execution_space& space, const Work& work) {
