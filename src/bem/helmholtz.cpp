@@ -1,12 +1,6 @@
-#include <Teuchos_config.h>
-#ifndef HAVE_TEUCHOS_COMPLEX
-#define HAVE_TEUCHOS_COMPLEX  // Debian's Teuchos knows no complex numbers; its headers do when asked
-#endif
 // Tpetra need not be compiled for complex vectors; here it is.
-#include <Tpetra_MultiVector_def.hpp>
-// Not before it: these do not include what they need.
-#include <Tpetra_DistObject_def.hpp>
-#include <Tpetra_Vector_def.hpp>
+#include "Komvos_TpetraVector_def.hpp"
+// Behind it:
 #include <complex>
 
 #include "Komvos_BoundaryKernels.hpp"

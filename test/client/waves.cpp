@@ -1,17 +1,11 @@
 // A complex hierarchical matrix, compiled from the installed definitions where Tpetra has no complex numbers: A times
 // A^H is Hermitian, so (x, A A^H x) is |A^H x|^2.
-#include <Teuchos_config.h>
-#ifndef HAVE_TEUCHOS_COMPLEX
-#define HAVE_TEUCHOS_COMPLEX
-#endif
-#include <Tpetra_MultiVector_def.hpp>
+#include <Komvos_TpetraVector_def.hpp>
 // Behind it:
 #include <Komvos_BoundaryKernels.hpp>
 #include <Komvos_HMatrixOperatorFile_def.hpp>
 #include <Komvos_MeshGenerators.hpp>
 #include <Tpetra_Core.hpp>
-#include <Tpetra_DistObject_def.hpp>
-#include <Tpetra_Vector_def.hpp>
 #include <complex>
 #include <cstdio>
 

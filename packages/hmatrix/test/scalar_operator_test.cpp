@@ -1,17 +1,11 @@
 /// \file scalar_operator_test.cpp
 /// Operators of scalars that the installed Tpetra need not be compiled for: float explicitly and complex implicitly,
 /// from the definitions of Tpetra and of Komvos, as a user would.
-#include <Teuchos_config.h>
+#include "Komvos_TpetraVector_def.hpp"
+// Behind it:
 #include <gtest/gtest.h>
-#ifndef HAVE_TEUCHOS_COMPLEX
-#define HAVE_TEUCHOS_COMPLEX  // Debian's Teuchos knows no complex numbers; its headers do when asked
-#endif
 
 #include <Tpetra_Core.hpp>
-#include <Tpetra_MultiVector_def.hpp>
-// Not before it: this one does not include what it needs.
-#include <Tpetra_DistObject_def.hpp>
-#include <Tpetra_Vector_def.hpp>
 #include <cmath>
 #include <complex>
 #include <initializer_list>

@@ -1,20 +1,15 @@
 // Types that the installed Tpetra need not be compiled for: float explicitly and complex implicitly, from the
 // definitions of Tpetra and of Komvos, as a user would.
-#include <Teuchos_config.h>
+#include "Komvos_TpetraVector_def.hpp"
+// Behind it:
 #include <gtest/gtest.h>
-#ifndef HAVE_TEUCHOS_COMPLEX
-#define HAVE_TEUCHOS_COMPLEX  // Debian's Teuchos knows no complex numbers; its headers do when asked
-#endif
 
 #include <Tpetra_CrsMatrix_def.hpp>
 #include <Tpetra_Details_getDiagCopyWithoutOffsets_def.hpp>
 #include <Tpetra_Details_packCrsMatrix_def.hpp>
 #include <Tpetra_Details_unpackCrsMatrixAndCombine_def.hpp>
-#include <Tpetra_DistObject_def.hpp>
 #include <Tpetra_LocalCrsMatrixOperator_def.hpp>
-#include <Tpetra_MultiVector_def.hpp>
 #include <Tpetra_RowMatrix_def.hpp>
-#include <Tpetra_Vector_def.hpp>
 #include <complex>
 #include <limits>
 #include <string>
