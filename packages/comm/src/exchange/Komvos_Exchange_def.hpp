@@ -81,7 +81,7 @@ struct Exchange<Scalar, Device>::State {
         poisons(forceStaging),
         staged(forceStaging || (!Impl::hostCanAccessBuffers<execution_space>() && !mpiIsGpuAware)),
         shared(onNode == IntraNode::sharedMemory && canShareMemory(mpiIsGpuAware, forceStaging)
-                   ? makeShared(std::max(1, columnsToAllocate))
+                   ? makeShared(columnsToAllocate)
                    : nullptr),
         buffers(*plan, staged, shared.get(), std::max(1, columnsToAllocate)) {}
 
@@ -98,8 +98,10 @@ struct Exchange<Scalar, Device>::State {
 
   /// Null where the node has no shared memory to give.
   std::unique_ptr<Impl::SharedMemoryBuffers> makeShared(int columnsToAllocate) const {
-    auto memory = std::make_unique<Impl::SharedMemoryBuffers>(comm, *plan, tags.first(),
-                                                              static_cast<int>(sizeof(Scalar)), columnsToAllocate);
+    constexpr int valueBytes = sizeof(Scalar);
+    const int room =
+        columnsToAllocate > 0 ? columnsToAllocate : Impl::SharedMemoryBuffers::modestColumns(*comm, *plan, valueBytes);
+    auto memory = std::make_unique<Impl::SharedMemoryBuffers>(comm, *plan, tags.first(), valueBytes, room);
     return memory->available() ? std::move(memory) : nullptr;
   }
 

@@ -40,8 +40,9 @@ struct ExchangeOptions {
   std::optional<IntraNode> intraNode;  ///< KOMVOS_ON_NODE; default: automatic
   std::optional<Overlap> overlap;      ///< of matrices. KOMVOS_OVERLAP; default: automatic
   std::optional<Tuning> tuning;        ///< of what is automatic here. KOMVOS_TUNING; default: online
-  /// Vectors of up to so many columns find room in shared memory; wider ones go by messages.
-  int columns = 1;
+  /// Vectors of up to so many columns find room in shared memory; wider ones go by messages. 0: as many as cost little,
+  /// 8, or fewer where that is more than 1 MiB for a rank.
+  int columns = 0;
   std::shared_ptr<const NodeTopology> topology;  ///< KOMVOS_RANKS_PER_NODE; default: what MPI says
   std::shared_ptr<const NodeTopology> sockets;   ///< default: where processes are bound, if the nodes are detected too
   /// Says which routes promise most; with Tuning::exhaustive it rejects those that cannot win before they are measured.

@@ -75,8 +75,8 @@ void takeFirstGuess(Impl::ResolvedOptions& options, const std::optional<TuningDe
   if (options.route == RouteChoice::automatic) {
     const std::vector<RouteChoice> routes =
         Impl::combiningRoutes(*options.topology.nodes, options.topology.sockets.get());
-    options.route =
-        forecast.promising(routes, options.intraNode, options.columns).value_or(RouteChoice(RouteChoice::standard));
+    options.route = forecast.promising(routes, options.intraNode, std::max(1, options.columns))
+                        .value_or(RouteChoice(RouteChoice::standard));
   }
 }
 

@@ -25,7 +25,7 @@ class HaloTuner;
 struct PlannedHalo {
   std::shared_ptr<const ExchangePlan> plan;
   IntraNode intraNode = IntraNode::messages;
-  int columns = 1;
+  int columns = 0;             ///< as in ExchangeOptions
   bool mpiIsGpuAware = false;  ///< agreed among the ranks
   bool forceStaging = false;   ///< for tests, agreed among the ranks
   HaloReport report;

@@ -5,6 +5,7 @@
 #include <Tpetra_Details_DefaultTypes.hpp>
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ std::vector<SentMessage> planned(const NodeAwareCrsMatrix<>& matrix, std::size_t
   std::vector<SentMessage> messages;
   if (matrix.importHalo() != nullptr) {
     const auto& plan = matrix.importHalo()->plan();
-    const bool shared = matrix.importHalo()->report().intraNode == IntraNode::sharedMemory && columns == 1;
+    const bool shared = matrix.importHalo()->report().intraNode == IntraNode::sharedMemory && columns <= 8;
     for (const auto& message : reverse ? plan.receives : plan.sends) {
       if (shared && message.onNode) {
         continue;
@@ -156,7 +157,7 @@ TEST(Traffic, TpetrasApplySendsByCallsThatAreCounted) {
 TEST(Traffic, AnApplySendsThePlannedMessagesAndNothingElse) {
   onSamples([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
     for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
-      for (const std::size_t columns : {1, 3, 4}) {
+      for (const std::size_t columns : {1, 3, 9}) {
         Vector x(matrix.getDomainMap(), columns);
         Vector y(matrix.getRangeMap(), columns);
         fill(x, 1);
@@ -185,14 +186,14 @@ TEST(Traffic, AnApplySendsThePlannedMessagesAndNothingElse) {
 
 TEST(Traffic, AnotherNumberOfColumnsMayMakeRequestsOnceOnly) {
   onSamples([](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
-    for (const std::size_t columns : {1, 4, 2, 4}) {  // 4 is the most: buffers stay after that
+    for (const std::size_t columns : {1, 9, 2, 9}) {  // 9 is the most: buffers stay after that
       Vector x(matrix.getDomainMap(), columns);
       Vector y(matrix.getRangeMap(), columns);
       nodeAware.apply(x, y);
     }
     startCounting();
     std::vector<Vector> xs, ys;
-    for (const std::size_t columns : {4, 2, 4, 2}) {
+    for (const std::size_t columns : {9, 2, 9, 2}) {
       xs.emplace_back(matrix.getDomainMap(), columns);
       ys.emplace_back(matrix.getRangeMap(), columns);
       nodeAware.apply(xs.back(), ys.back());
@@ -326,6 +327,55 @@ TEST(Traffic, SetUpLooksForNodesAndSocketsOnce) {
   const Counts counts = countsOfSetUp(MPI_COMM_WORLD, open);
   EXPECT_EQ(0, counts.gathers);
   EXPECT_EQ(0, counts.communicators);
+}
+
+/// Rank 0 sends 3 * values to the next rank, the others send `values`.
+Komvos::Pattern unevenRing(int rank, int size, int values) {
+  const auto sentBy = [values](int sender) { return sender == 0 ? 3 * values : values; };
+  const int before = (rank + size - 1) % size;
+  Komvos::Pattern pattern;
+  pattern.rank = rank;
+  pattern.numOwned = sentBy(rank);
+  pattern.numTarget = sentBy(before);
+  for (int i = 0; i < sentBy(rank); ++i) {
+    pattern.sends.push_back({(rank + 1) % size, i});
+  }
+  for (int i = 0; i < sentBy(before); ++i) {
+    pattern.receives.push_back({{before, i}, i});
+  }
+  return pattern;
+}
+
+TEST(Traffic, SharedMemoryHasRoomForAsManyColumnsAsCostLittle) {
+  using View = Kokkos::View<double**, Kokkos::LayoutLeft, Device>;
+  int rank = 0;
+  int size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size == 1 || !Komvos::Exchange<double, Device>::canShareMemory()) {
+    GTEST_SKIP() << "nobody to share memory with";
+  }
+  Komvos::ExchangeOptions options;
+  options.topology = std::make_shared<Komvos::NodeTopology>(Komvos::NodeTopology::uniform(size, size));
+  options.route = RouteChoice::standard;
+  options.intraNode = IntraNode::sharedMemory;
+  struct Case {
+    int values;
+    std::size_t room;  // 2^20 bytes / (4 * values * 8 bytes)
+  };
+  for (const Case& one : {Case{10, 8}, Case{9000, 3}, Case{50000, 1}}) {
+    const auto halo = Komvos::planHalo(MPI_COMM_WORLD, unevenRing(rank, size, one.values), options);
+    Komvos::Exchange<double, Device> exchange(MPI_COMM_WORLD, halo.plan, halo.columns, halo.intraNode);
+    for (const std::size_t columns : {1, 2, 3, 4, 8, 9}) {
+      const View owned("owned", halo.plan->numOwned, columns), ghosts("ghosts", halo.plan->numTarget, columns);
+      Kokkos::deep_copy(owned, 1.5);
+      startCounting();
+      exchange.forward(Device::execution_space(), owned, ghosts);
+      EXPECT_EQ(columns > one.room ? 1u : 0u, stopCounting().sent.size()) << one.values << " values, " << columns;
+      const auto arrived = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), ghosts);
+      EXPECT_EQ(1.5, arrived(halo.plan->numTarget - 1, columns - 1));
+    }
+  }
 }
 
 TEST(Traffic, TuningAndTheExchangesAfterItShareOneCommunicator) {

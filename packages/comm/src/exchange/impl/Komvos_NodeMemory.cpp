@@ -57,6 +57,11 @@ int NodeMemory::nodeRank(int rank) const {
   return found != ranks_.end() && *found == rank ? static_cast<int>(found - ranks_.begin()) : -1;
 }
 
+int NodeMemory::least(int mine) const {
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT, MPI_MIN, node_), "MPI_Allreduce");
+  return mine;
+}
+
 bool NodeMemory::takeFree(std::size_t bytes, Block& block) {
   for (std::size_t w = 0; w < windows_.size(); ++w) {
     auto& free = windows_[w].free;

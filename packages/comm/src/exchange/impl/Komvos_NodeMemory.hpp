@@ -47,6 +47,8 @@ class NodeMemory {
 
   /// Rank of the node's communicator, or -1 if `rank` of the whole one is on another node.
   int nodeRank(int rank) const;
+  /// The least of what the ranks of the node give. \note Collective on these ranks.
+  int least(int mine) const;
   /// A block of this rank's segment, aligned to a cache line. \note Collective on the ranks of the node.
   Block allocate(std::size_t bytes);
   /// Gives `block` back once `inUse` is false; it is asked again at each allocate().

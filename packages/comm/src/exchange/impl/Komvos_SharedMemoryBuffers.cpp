@@ -69,6 +69,13 @@ SharedMemoryBuffers::SharedMemoryBuffers(std::shared_ptr<PrivateComm> comm, cons
   }
 }
 
+int SharedMemoryBuffers::modestColumns(PrivateComm& comm, const ExchangePlan& plan, int valueBytes) {
+  constexpr std::size_t most = 8, modestBytes = std::size_t{1} << 20;
+  const std::size_t values = static_cast<std::size_t>(plan.sendLength()) + plan.receiveLength();
+  const std::size_t fitting = modestBytes / std::max<std::size_t>(1, values * valueBytes);
+  return NodeMemory::of(comm).least(static_cast<int>(std::clamp<std::size_t>(fitting, 1, most)));
+}
+
 SharedMemoryBuffers::~SharedMemoryBuffers() {
   if (available()) {
     const auto* const flags = std::launder(reinterpret_cast<const SharedMemoryFlag*>(block_.data));

@@ -153,7 +153,7 @@ Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, 
       options.intraNode.value_or(settings.intraNode ? parseIntraNode(*settings.intraNode) : resolved.intraNode);
   resolved.tuning = options.tuning.value_or(settings.tuning ? parseTuning(*settings.tuning) : resolved.tuning);
   resolveOverlap(options.overlap);  // for its error only: no halo depends on it
-  resolved.columns = std::max(1, options.columns);
+  resolved.columns = std::max(0, options.columns);
   resolved.mpiIsGpuAware = gpuAwareMpi();
   resolved.forceStaging = settings.staged.value_or(false);
   resolved.reuseDecisions = options.reuseDecisions;

@@ -31,7 +31,7 @@ struct ResolvedOptions {
   Pairing pairing = Pairing::byVolume;
   IntraNode intraNode = IntraNode::automatic;
   Tuning tuning = Tuning::online;
-  int columns = 1;
+  int columns = 0;             ///< as in ExchangeOptions
   bool mpiIsGpuAware = false;  ///< from the environment or Tpetra only, see gpuAwareMpi()
   bool forceStaging = false;   ///< from the environment only, see stagingForced()
   bool reuseDecisions = true;
