@@ -415,6 +415,33 @@ TEST(NodeAwareCrsMatrix, SortsItsRowsByWhatTheyNeed) {
   });
 }
 
+TEST(NodeAwareCrsMatrix, CountsTheLeastBytesOfAProduct) {
+  if (!Komvos::Impl::runsOnHost<Komvos::DefaultNode::execution_space>()) {
+    GTEST_SKIP() << "the rows of devices are stored otherwise";
+  }
+  const auto comm = Tpetra::getDefaultComm();
+  const auto rows = rowsOf(30 * comm->getSize(), false, false, 1, comm);
+  const auto check = [](const Matrix& matrix, std::size_t bytesOfMatrix) {
+    const NodeAwareCrsMatrix<> nodeAware(matrix);
+    const std::size_t length = Komvos::Impl::localLength(*matrix.getColMap()) + Komvos::Impl::localRows(matrix);
+    for (const int columns : {1, 3}) {
+      EXPECT_EQ(bytesOfMatrix + length * columns * 8, nodeAware.leastProductBytes(columns));
+    }
+  };
+  // No two rows have the same columns: each entry a value and an index, each row a length.
+  const auto line = laplace(30 * comm->getSize(), 1, 1, 0, rows);
+  check(*line, Komvos::Impl::localEntries(*line) * (8 + 4) + 30 * 4);
+  // Dense blocks of three rows: an index for each column of a block, and one number for the block.
+  const auto blocks = rcp(new Matrix(rows, 3));
+  fillRows(*blocks, [](GO row, const auto& add) {
+    for (GO k = 0; k < 3; ++k) {
+      add(row / 3 * 3 + k, 1);
+    }
+  });
+  blocks->fillComplete();
+  check(*blocks, 30 * 3 * 8 + 10 * (3 + 1) * 4);
+}
+
 TEST(NodeAwareCrsMatrix, OutlivesTheOriginalAndComesInOneLine) {
   const auto comm = Tpetra::getDefaultComm();
   const auto rows = rowsOf(40 * comm->getSize(), false, false, 1, comm);

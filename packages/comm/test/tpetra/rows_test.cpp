@@ -46,6 +46,20 @@ TEST(RowUnits, AreRunsOfRowsWithTheSameColumnsOfFourAtMost) {
   EXPECT_EQ(10u, listUnits(offsets, classes, same, 10, false).size());
 }
 
+TEST(Columns, AreCoveredByTheFewestPasses) {
+  for (int columns = 0; columns <= 40; ++columns) {
+    int next = 0, passes = 0;
+    forColumns(columns, [&](auto width, int first) {
+      EXPECT_EQ(next, first) << columns << " columns";
+      next += decltype(width)::value;
+      ++passes;
+    });
+    EXPECT_EQ(columns, next);
+    const int rest = columns % 8;
+    EXPECT_EQ(columns / 8 + (rest == 0 ? 0 : rest <= 4 ? 1 : 2), passes) << columns << " columns";
+  }
+}
+
 TEST(RowStages, LeaveShortRunsToTheStageOfTheirNeighbours) {
   // 100 entries a row: runs of ten rows and fewer are short.
   EXPECT_EQ((std::vector<RowClass>{o, o, o}), raised({o, l, o}, 100));

@@ -1,0 +1,104 @@
+// Runs of words of any length along every route: on Tpetra's device, and on the test device.
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+#include "Komvos_VariableExchange.hpp"
+#include "exchange/halo_support.hpp"
+
+namespace {
+
+using namespace KomvosTest;
+using Runs = Komvos::Impl::VariableExchange<Device>;
+using Word = Runs::word;
+
+/// Words of a run, 1 to 6; not the same for all that one rank sends to another.
+KOKKOS_INLINE_FUNCTION int lengthOf(int owner, int local, int salt) { return 1 + (3 * owner + local + salt) % 6; }
+KOKKOS_INLINE_FUNCTION Word wordOf(int owner, int local, int salt, int k) {
+  return ((static_cast<Word>(owner) * 1000 + local) * 1000 + salt) * 10 + k;
+}
+
+struct WriteRuns {
+  decltype(Runs::runs_type::index) index;
+  decltype(Runs::runs_type::first) first;
+  Runs::buffer_view buffer;
+  int rank, salt;
+  KOKKOS_INLINE_FUNCTION void operator()(int i) const {
+    for (int k = 0; k < lengthOf(rank, index(i), salt); ++k) {
+      buffer(first(i) + k) = wordOf(rank, index(i), salt, k);
+    }
+  }
+};
+
+/// Sends all runs once and checks what arrives.
+void checkRuns(const Halo& halo, Runs& runs, int salt) {
+  const Space space;
+  runs.begin(space, [&](const Runs::buffer_view& buffer) {
+    const auto& departures = runs.departures();
+    Kokkos::parallel_for(Kokkos::RangePolicy<Space>(space, 0, departures.size()),
+                         WriteRuns{departures.index, departures.first, buffer, halo.rank, salt});
+  });
+  runs.end(space);
+  const auto received = Kokkos::create_mirror(runs.received());
+  Kokkos::deep_copy(received, runs.received());
+  std::map<int, std::int64_t> firstOf;  // by target
+  for (int i = 0; i < runs.arrivals().size(); ++i) {
+    firstOf[runs.arrivals().hostIndex[i]] = runs.arrivals().hostFirst[i];
+  }
+  ASSERT_EQ(halo.mine().receives.size(), firstOf.size());
+  for (const Pattern::Receive& r : halo.mine().receives) {
+    for (int k = 0; k < lengthOf(r.value.owner, r.value.local, salt); ++k) {
+      ASSERT_EQ(wordOf(r.value.owner, r.value.local, salt, k), received(firstOf.at(r.target) + k))
+          << halo.name() << ", target " << r.target << ", word " << k;
+    }
+  }
+}
+
+void setLengths(const Halo& halo, Runs& runs, int salt) {
+  std::vector<std::int64_t> owned;
+  for (int i = 0; i < halo.mine().numOwned; ++i) {
+    owned.push_back(lengthOf(halo.rank, i, salt));
+  }
+  runs.setLengths(runs.exchangeCounts(owned), [](std::int64_t count) { return count; });
+}
+
+TEST(VariableExchange, BringsRunsOfAnyLength) {
+  onHalos([](const Halo& halo) {
+    Runs runs(halo.comm, halo.plan, Komvos::gpuAwareMpi(), Komvos::stagingForced());
+    for (const int salt : {0, 3}) {  // other lengths, in new buffers
+      setLengths(halo, runs, salt);
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        checkRuns(halo, runs, salt);
+      }
+    }
+  });
+}
+
+TEST(VariableExchange, ARankThatCannotPackLeavesNobodyWaiting) {
+  onHalos([](const Halo& halo) {
+    Runs runs(halo.comm, halo.plan, Komvos::gpuAwareMpi(), Komvos::stagingForced());
+    setLengths(halo, runs, 1);
+    const auto pack = [&](const Runs::buffer_view&) {
+      if (halo.rank == 0) {
+        throw std::runtime_error("no more paper");
+      }
+    };
+    try {
+      runs.begin(Space(), pack);
+      runs.end(Space());
+      EXPECT_NE(0, halo.rank) << "its own error";
+    } catch (const Komvos::PlanMismatch&) {
+      EXPECT_NE(0, halo.rank) << "the error of others";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ("no more paper", error.what());
+      EXPECT_EQ(0, halo.rank);
+    }
+    checkRuns(halo, runs, 1);
+  });
+}
+
+}  // namespace
