@@ -24,10 +24,15 @@ struct BufferSpace<Kokkos::Cuda> {
 #endif
 
 #ifdef KOKKOS_ENABLE_HIP
+#if KOKKOS_VERSION >= 40000
+namespace Hip = Kokkos;
+#else
+namespace Hip = Kokkos::Experimental;
+#endif
 template <>
-struct BufferSpace<Kokkos::Experimental::HIP> {
-  using type = Kokkos::Experimental::HIPSpace;
-  using pinned = Kokkos::Experimental::HIPHostPinnedSpace;
+struct BufferSpace<Hip::HIP> {
+  using type = Hip::HIPSpace;
+  using pinned = Hip::HIPHostPinnedSpace;
 };
 #endif
 
