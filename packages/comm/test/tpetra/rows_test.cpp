@@ -1,13 +1,16 @@
 // How the rows of a rank are joined to units, sorted into stages, and which overlap is chosen.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "Komvos_HostRows.hpp"
 #include "Komvos_OverlapChoice.hpp"
 #include "Komvos_TpetraShim.hpp"
+#include "support/test_patterns.hpp"
 
 namespace {
 
@@ -145,6 +148,112 @@ TEST(ShortRows, HaveTheSameBitsAsTheLoopOverTheirEntries) {
       }
     }
   }
+}
+
+TEST(Numbering, IsBadWhereMostEntriesOfXAreInLinesOfTheirOwn) {
+  constexpr int rows = 200000;
+  KomvosTest::Random random(3);
+  std::vector<int> stencil, dense, scattered, scatteredNodes;
+  for (int row = 0; row < rows; ++row) {
+    for (const int offset : {-8281, -91, -1, 0, 1, 91, 8281}) {  // some a multiple of 512 lines apart, nearly
+      stencil.push_back(std::clamp(row + offset, 0, rows - 1));
+    }
+    dense.push_back(row / 80 + row % 80);
+    scattered.push_back(random.below(rows));
+    const int node = random.below(rows / 3);
+    scatteredNodes.insert(scatteredNodes.end(), {3 * node, 3 * node + 1, 3 * node + 2});
+  }
+  const auto isBad = [](const std::vector<int>& columns) {
+    return isScattered(columns.data(), static_cast<std::ptrdiff_t>(columns.size()), sizeof(double));
+  };
+  EXPECT_FALSE(isBad({}));
+  EXPECT_FALSE(isBad(stencil));
+  EXPECT_FALSE(isBad(dense));
+  EXPECT_TRUE(isBad(scattered));
+  EXPECT_TRUE(isBad(scatteredNodes)) << "three unknowns a node";
+}
+
+/// Blocks of 1 to 4 rows with the same columns, 0 to 9 of these, by `width` columns of x.
+struct Blocks {
+  std::vector<int> units, columns;
+  std::vector<double> values;
+  int numRows = 0;
+  static constexpr int numColumns = 50;
+
+  Blocks() {
+    KomvosTest::Random random(5);
+    for (int i = 0; i < 60; ++i) {
+      const int rows = 1 + i % 4, count = random.below(10);
+      units.push_back(toUnit(rows, count));
+      for (int k = 0; k < count; ++k) {
+        columns.push_back(random.below(numColumns));
+      }
+      for (int k = 0; k < rows * count; ++k) {
+        values.push_back(random.unit() - 0.5);
+      }
+      numRows += rows;
+    }
+  }
+
+  /// Row by row, column by column, entry by entry.
+  std::vector<double> byLoops(const std::vector<double>& x, int width) const {
+    std::vector<double> y(static_cast<std::size_t>(numRows) * width);
+    const double* value = values.data();
+    const int* column = columns.data();
+    int row = 0;
+    for (const int unit : units) {
+      for (int r = 0; r < rowsOfUnit(unit); ++r, ++row, value += columnsOfUnit(unit)) {
+        for (int w = 0; w < width; ++w) {
+          double sum = 0;
+          for (int k = 0; k < columnsOfUnit(unit); ++k) {
+            sum += value[k] * x[column[k] * width + w];
+          }
+          y[row + static_cast<std::size_t>(w) * numRows] = sum;
+        }
+      }
+      column += columnsOfUnit(unit);
+    }
+    return y;
+  }
+
+  template <int Width, int VectorBytes, class Compiled>
+  std::vector<double> byKernel(const std::vector<double>& x, const Compiled& compiled) const {
+    std::vector<double> y(static_cast<std::size_t>(numRows) * Width, -1);
+    const std::size_t stride = numRows;
+    const RowResult<double> result{{y.data(), stride}, {y.data(), stride}, 1, 0};
+    const RowInterval all{0, 0, static_cast<int>(units.size()), false, 0, 0};
+    const RowMajor<double> source{x.data(), Width};
+    const MultiplyIntervals<double, int, RowMajor<double>, RowMajor<double>, Width, true, VectorBytes> product{
+        &all, units.data(), columns.data(), values.data(), source, source, result, 0};
+    compiled(product)(0);
+    return y;
+  }
+};
+
+TEST(SeveralColumns, HaveTheSameBitsOnEveryProcessor) {
+  const Blocks blocks;
+  const auto check = [&](auto width) {
+    constexpr int w = decltype(width)::value;
+    std::vector<double> x(Blocks::numColumns * w);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      x[i] = 1.0 / (1 + static_cast<double>(i));
+    }
+    const auto expected = blocks.byLoops(x, w);
+    EXPECT_EQ(expected, (blocks.byKernel<w, 16>(x, [](const auto& product) { return product; }))) << w;
+    EXPECT_EQ(expected, (blocks.byKernel<w, 32>(x, [](const auto& product) { return product; }))) << w;
+#ifdef KOMVOS_HAVE_AVX2_TWIN
+    if (cpuHasAvx2()) {
+      EXPECT_EQ(expected,
+                (blocks.byKernel<w, 32>(
+                    x, [](const auto& product) { return WithAvx2<std::decay_t<decltype(product)>>{product}; })))
+          << w;
+    }
+#endif
+  };
+  check(std::integral_constant<int, 2>());
+  check(std::integral_constant<int, 3>());
+  check(std::integral_constant<int, 4>());
+  check(std::integral_constant<int, 8>());
 }
 
 TEST(OverlapChoice, TimesAllKindsInTurnAndKeepsTheFastest) {

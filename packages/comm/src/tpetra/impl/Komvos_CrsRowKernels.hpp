@@ -74,6 +74,7 @@ struct CountEntries {
 template <class Scalar>
 struct OneColumn {
   const Scalar* x;
+  KOKKOS_FORCEINLINE_FUNCTION const Scalar* at(int entry) const { return x + entry; }
   KOKKOS_FORCEINLINE_FUNCTION Scalar operator()(int entry, int) const { return x[entry]; }
 };
 
@@ -83,6 +84,9 @@ struct OwnedAndGhosts {
   const Scalar* owned;
   const Scalar* ghosts;
   int numSame;
+  KOKKOS_FORCEINLINE_FUNCTION const Scalar* at(int entry) const {
+    return entry < numSame ? owned + entry : ghosts + (entry - numSame);
+  }
   KOKKOS_FORCEINLINE_FUNCTION Scalar operator()(int entry, int) const {
     return entry < numSame ? owned[entry] : ghosts[entry - numSame];
   }
@@ -189,7 +193,8 @@ struct MultiplyListedRows {
 };
 
 /// target(to(i), j) = source(from(i), j) into interleaved columns; empty lists stand for i.
-template <class Scalar, class IndexView>
+/// \tparam Columns how many; 0: known only when it runs
+template <class Scalar, class IndexView, int Columns = 0>
 struct CopyToRowMajor {
   Scalar* target;
   VectorAccess<const Scalar> source;
@@ -198,8 +203,9 @@ struct CopyToRowMajor {
   KOKKOS_INLINE_FUNCTION void operator()(int i) const {
     const std::size_t t = to.extent(0) == 0 ? i : to(i);
     const int s = from.extent(0) == 0 ? i : from(i);
-    for (int j = 0; j < columns; ++j) {
-      target[t * columns + j] = source(s, j);
+    const int count = Columns > 0 ? Columns : columns;
+    for (int j = 0; j < count; ++j) {
+      target[t * count + j] = source(s, j);
     }
   }
 };

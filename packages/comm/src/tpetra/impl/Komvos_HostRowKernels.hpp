@@ -2,8 +2,12 @@
 /// Products of rows on the host, at the speed at which memory delivers the matrix.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "Komvos_CrsRowKernels.hpp"
 
@@ -15,8 +19,15 @@
 // Blocks read their values in several short streams, which the processor does not predict, and runs of rows that
 // alternate with others begin anew each time: the values to come are prefetched.
 //
+// Where rows are numbered badly, so that each entry of x is in a cache line of its own, and x is larger than a cache,
+// the processor waits for x: then entries of x are prefetched, too.
+//
 // A row is summed in four parts, since one alone would wait for the latency of its additions; they are added in the
 // order in which Kokkos Kernels adds them on the host, so that results there are the same bits.
+//
+// Several columns of x are multiplied in vectors. Processors with AVX2 have longer ones than all x86 processors have:
+// for them there is a second copy of these kernels (WithAvx2), which adds in the same order and does not contract
+// products and sums, so that results are the same bits.
 //
 // Rows of stencils are short, and loops over their entries cost more than the entries: up to maxShortRow entries are
 // written out, once for each length, and runs of rows of one length are multiplied without asking for it again.
@@ -39,7 +50,14 @@ constexpr int toUnit(int rows, int columns) { return columns * maxRowsOfUnit + r
 constexpr int rowsOfUnit(int unit) { return unit % maxRowsOfUnit + 1; }
 constexpr int columnsOfUnit(int unit) { return unit / maxRowsOfUnit; }
 
-inline void prefetch(const void* address) {
+#if defined(__GNUC__) && !defined(__CUDACC__)
+#define KOMVOS_ALWAYS_INLINE __attribute__((always_inline))
+#else
+#define KOMVOS_ALWAYS_INLINE
+#endif
+
+/// To be inlined at once: GCC drops calls of functions that do nothing but prefetch.
+KOMVOS_ALWAYS_INLINE inline void prefetch(const void* address) {
 #if defined(__GNUC__)
   __builtin_prefetch(address);
 #else
@@ -47,10 +65,19 @@ inline void prefetch(const void* address) {
 #endif
 }
 
-#if defined(__GNUC__) && !defined(__CUDACC__)
-#define KOMVOS_ALWAYS_INLINE __attribute__((always_inline))
-#else
-#define KOMVOS_ALWAYS_INLINE
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && defined(__x86_64__)
+#define KOMVOS_HAVE_AVX2_TWIN 1
+inline bool cpuHasAvx2() {
+  static const bool has = __builtin_cpu_supports("avx2") != 0;
+  return has;
+}
+
+/// The same work, compiled for AVX2.
+template <class Work>
+struct WithAvx2 {
+  Work work;
+  __attribute__((target("avx2"), flatten)) void operator()(int i) const { work(i); }
+};
 #endif
 
 /// `work(r)` for r = 0 to Rows - 1, without a loop: the compiler shall keep what belongs to a row in registers.
@@ -67,13 +94,74 @@ inline bool firstThatFits(std::integer_sequence<int, N...>, const Work& work) {
 
 /// Values that will be read in about a microsecond: `Rows` rows for four entries read so many bytes.
 template <int Rows, class Scalar>
-inline void prefetchValues(const Scalar* values) {
+KOMVOS_ALWAYS_INLINE inline void prefetchValues(const Scalar* values) {
   constexpr std::size_t distance = Rows == 1 ? 2048 : 4096;
   constexpr std::size_t bytes = 4 * Rows * sizeof(Scalar);
   const char* const address = reinterpret_cast<const char*>(values) + distance;
   for (std::size_t line = 0; line < bytes; line += 64) {
     prefetch(address + line);
   }
+}
+
+/// In the place of PrefetchX where entries of x are in the caches anyway: asking would cost a few percent.
+struct NoPrefetch {
+  NoPrefetch from(std::ptrdiff_t) const { return {}; }
+  template <int Count, int Width, class Source>
+  void ask(const Source&, std::ptrdiff_t) const {}
+};
+
+/// Asks for entries of x that will be needed soon.
+template <class Index>
+class PrefetchX {
+ public:
+  PrefetchX() = default;
+  bool isOn() const { return columns_ != nullptr; }
+  /// \param indices from here on to the end of the matrix
+  PrefetchX(const Index* columns, std::ptrdiff_t indices) : columns_(columns), last_(indices - distance) {}
+  PrefetchX from(std::ptrdiff_t first) const { return PrefetchX(columns_ + first, last_ - first, {}); }
+
+  /// For the products of entries k to k + Count - 1.
+  template <int Count, int Width, class Source>
+  KOMVOS_ALWAYS_INLINE inline void ask(const Source& x, std::ptrdiff_t k) const {
+    if (k + Count <= last_) {
+      for (int i = 0; i < Count; ++i) {
+        const auto* const entry = x.at(columns_[k + distance + i]);
+        prefetch(entry);
+        if constexpr (Width > 1) {
+          prefetch(entry + Width - 1);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::ptrdiff_t distance = 32;  // indices
+  struct AsItIs {};
+  PrefetchX(const Index* columns, std::ptrdiff_t last, AsItIs) : columns_(columns), last_(last) {}
+  const Index* columns_ = nullptr;
+  std::ptrdiff_t last_ = 0;
+};
+
+/// Whether rows are numbered so badly that most entries of x are in cache lines that were not used lately. From
+/// samples: runs of indices, in each of which the lines are counted.
+template <class Index>
+bool isScattered(const Index* columns, std::ptrdiff_t count, std::size_t valueBytes) {
+  constexpr std::ptrdiff_t run = 1024, runs = 64;
+  constexpr unsigned places = 4096;  // so many that few lines share one
+  const auto perLine = static_cast<Index>(64 / valueBytes);
+  std::vector<Index> lineAt(places, -1);
+  std::ptrdiff_t asked = 0, lines = 0;
+  for (std::ptrdiff_t first = 0; first < count; first += std::max(run, count / runs)) {
+    const std::ptrdiff_t last = std::min(count, first + run);
+    for (std::ptrdiff_t k = first; k < last; ++k) {
+      const Index line = columns[k] / perLine;
+      Index& there = lineAt[static_cast<unsigned>(line) * 2654435769u >> 20];  // 12 bits
+      lines += there != line ? 1 : 0;
+      there = line;
+    }
+    asked += last - first;
+  }
+  return 4 * lines > asked;
 }
 
 template <class Scalar>
@@ -89,18 +177,20 @@ struct PartialSums {
 };
 
 /// `Rows` rows of the same `count` columns, whose values follow one another, by one column of x.
-template <int Rows, class Scalar, class Index, class Source>
+template <int Rows, class Scalar, class Index, class Source, class Ahead = NoPrefetch>
 inline void multiplyByColumn(const Scalar* values, const Index* columns, int count, const Source& x,
-                             const RowResult<Scalar>& result, int row, int column) {
+                             const RowResult<Scalar>& result, int row, int column, const Ahead& ahead = {}) {
   constexpr std::make_integer_sequence<int, Rows> rows;
   PartialSums<Scalar> sums[Rows];
   int k = 0;
   for (; k + 4 <= count; k += 4) {
     prefetchValues<Rows>(values + static_cast<std::ptrdiff_t>(Rows) * k);
+    ahead.template ask<4, 1>(x, k);
     const Scalar x0 = x(columns[k], 0), x1 = x(columns[k + 1], 0), x2 = x(columns[k + 2], 0), x3 = x(columns[k + 3], 0);
     forEachRow(rows, [&](auto r) { sums[r].add(values + static_cast<std::ptrdiff_t>(r) * count + k, x0, x1, x2, x3); });
   }
   for (; k < count; ++k) {
+    ahead.template ask<1, 1>(x, k);
     const Scalar x0 = x(columns[k], 0);
     forEachRow(rows, [&](auto r) { sums[r].sum0 += values[static_cast<std::ptrdiff_t>(r) * count + k] * x0; });
   }
@@ -137,30 +227,80 @@ KOMVOS_ALWAYS_INLINE inline Scalar multiplyShortRow(const Scalar* values, const 
   return sum + Scalar{};
 }
 
+/// A sum for each of `Width` columns. \tparam VectorBytes of a register
+template <class Scalar, int Width, int VectorBytes, class = void>
+class ColumnSum {
+ public:
+  KOMVOS_ALWAYS_INLINE inline void add(const Scalar& value, const Scalar* x) {
+    for (int w = 0; w < Width; ++w) {
+      sum_[w] += value * x[w];
+    }
+  }
+  Scalar operator[](int w) const { return sum_[w]; }
+
+ private:
+  Scalar sum_[Width] = {};
+};
+
+#if defined(__GNUC__) && !defined(__CUDACC__)
+/// As vectors, which the compiler does not always find by itself.
+template <class Real, int Width, int VectorBytes>
+class ColumnSum<Real, Width, VectorBytes,
+                std::enable_if_t<std::is_floating_point_v<Real> && (Width & (Width - 1)) == 0>> {
+  static constexpr int mostLanes = VectorBytes / static_cast<int>(sizeof(Real));
+  static constexpr int lanes = Width < mostLanes ? Width : mostLanes, count = Width / lanes;
+  typedef Real Vector __attribute__((vector_size(lanes * sizeof(Real))));
+
+ public:
+  KOMVOS_ALWAYS_INLINE inline void add(const Real& value, const Real* x) {
+    for (int i = 0; i < count; ++i) {
+      Vector entry;
+      std::memcpy(&entry, x + i * lanes, sizeof(entry));
+      sums_[i] += value * entry;
+    }
+  }
+  Real operator[](int w) const { return sums_[w / lanes][w % lanes]; }
+
+ private:
+  Vector sums_[count] = {};
+};
+
+template <class Real, int VectorBytes>
+class ColumnSum<Real, 3, VectorBytes, std::enable_if_t<std::is_floating_point_v<Real>>> {
+ public:
+  KOMVOS_ALWAYS_INLINE inline void add(const Real& value, const Real* x) {
+    firstTwo_.add(value, x);
+    last_ += value * x[2];
+  }
+  Real operator[](int w) const { return w < 2 ? firstTwo_[w] : last_; }
+
+ private:
+  ColumnSum<Real, 2, VectorBytes> firstTwo_;
+  Real last_{};
+};
+#endif
+
 /// The same by `Width` columns of x at once.
-template <int Rows, int Width, class Scalar, class Index>
+template <int Rows, int Width, int VectorBytes, class Scalar, class Index, class Ahead>
 inline void multiplyByColumns(const Scalar* values, const Index* columns, int count, const RowMajor<Scalar>& x,
-                              const RowResult<Scalar>& result, int row, int column) {
+                              const RowResult<Scalar>& result, int row, int column, const Ahead& ahead) {
   constexpr std::make_integer_sequence<int, Rows> rows;
-  Scalar sums[Rows][Width] = {};
-  const auto addEntry = [&](int k) {
+  ColumnSum<Scalar, Width, VectorBytes> sums[Rows];
+  const auto addEntry = [&](int k) KOMVOS_ALWAYS_INLINE {
     const Scalar* const entry = x.at(columns[k]);
-    forEachRow(rows, [&](auto r) {
-      const Scalar value = values[static_cast<std::ptrdiff_t>(r) * count + k];
-      for (int w = 0; w < Width; ++w) {
-        sums[r][w] += value * entry[w];
-      }
-    });
+    forEachRow(rows, [&](auto r) { sums[r].add(values[static_cast<std::ptrdiff_t>(r) * count + k], entry); });
   };
   int k = 0;
   for (; k + 4 <= count; k += 4) {
     prefetchValues<Rows>(values + static_cast<std::ptrdiff_t>(Rows) * k);
+    ahead.template ask<4, Width>(x, k);
     addEntry(k);
     addEntry(k + 1);
     addEntry(k + 2);
     addEntry(k + 3);
   }
   for (; k < count; ++k) {
+    ahead.template ask<1, Width>(x, k);
     addEntry(k);
   }
   forEachRow(rows, [&](auto r) {
@@ -171,7 +311,8 @@ inline void multiplyByColumns(const Scalar* values, const Index* columns, int co
 }
 
 /// Intervals of units. \tparam Blocks whether units have more than one row
-template <class Scalar, class Index, class LocalSource, class GhostSource, int Width, bool Blocks>
+/// \tparam VectorBytes of a register of the processor that it is compiled for
+template <class Scalar, class Index, class LocalSource, class GhostSource, int Width, bool Blocks, int VectorBytes = 16>
 struct MultiplyIntervals {
   const RowInterval* intervals;
   const int* units;
@@ -181,46 +322,55 @@ struct MultiplyIntervals {
   GhostSource withGhosts;  ///< for the others
   RowResult<Scalar> result;
   int firstColumn;
+  PrefetchX<Index> prefetchesX = {};  ///< from the first index of the matrix on, if it is on
 
   void operator()(int i) const {
-    const RowInterval interval = intervals[i];
-    if (interval.needsGhosts) {
-      multiply(interval, withGhosts);
+    if (prefetchesX.isOn()) {
+      multiply(intervals[i], prefetchesX);
     } else {
-      multiply(interval, local);
+      multiply(intervals[i], NoPrefetch());
     }
   }
 
  private:
-  /// More columns leave no registers for several rows.
-  static constexpr bool rowsTogether = Width < 4;
+  /// Whether the sums of a block fit into half of 16 registers.
+  static constexpr bool rowsTogether = sizeof(Scalar) * Width * maxRowsOfUnit <= 8 * VectorBytes;
 
-  template <class Source>
-  void multiply(const RowInterval& interval, const Source& x) const {
-    if constexpr (Width == 1 && !Blocks) {
-      multiplySingleRows(interval, x);
+  template <class Ahead>
+  void multiply(const RowInterval& interval, const Ahead& ahead) const {
+    if (interval.needsGhosts) {
+      multiplyBy(withGhosts, interval, ahead);
     } else {
-      multiplyUnits(interval, x);
+      multiplyBy(local, interval, ahead);
     }
   }
 
-  template <class Source>
-  void multiplyUnits(const RowInterval& interval, const Source& x) const {
+  template <class Source, class Ahead>
+  void multiplyBy(const Source& x, const RowInterval& interval, const Ahead& ahead) const {
+    if constexpr (Width == 1 && !Blocks) {
+      multiplySingleRows(interval, x, ahead);
+    } else {
+      multiplyUnits(interval, x, ahead);
+    }
+  }
+
+  template <class Source, class Ahead>
+  void multiplyUnits(const RowInterval& interval, const Source& x, const Ahead& ahead) const {
     const Scalar* value = values + interval.firstEntry;
     const Index* column = columns + interval.firstIndex;
     int row = interval.firstRow;
     for (const int *unit = units + interval.firstUnit, *end = unit + interval.count; unit < end; ++unit) {
       const int count = columnsOfUnit(*unit);
       const int rows = Blocks ? rowsOfUnit(*unit) : 1;
-      multiplyUnit(value, column, count, x, row, rows);
+      multiplyUnit(value, column, count, x, row, rows, ahead.from(column - columns));
       value += static_cast<std::ptrdiff_t>(rows) * count;
       column += count;
       row += rows;
     }
   }
 
-  template <class Source>
-  void multiplySingleRows(const RowInterval& interval, const Source& x) const {
+  template <class Source, class Ahead>
+  void multiplySingleRows(const RowInterval& interval, const Source& x, const Ahead& ahead) const {
     // Copies, which no result that is stored can change: they stay in registers.
     const RowResult<Scalar> toResult = result;
     const Source source = x;
@@ -236,6 +386,7 @@ struct MultiplyIntervals {
         }
         do {
           prefetchValues<1>(value);
+          ahead.template ask<n, 1>(source, column - columns);
           toResult.store(row, firstColumn, multiplyShortRow<n>(value, column, source));
           value += n;
           column += n;
@@ -244,7 +395,7 @@ struct MultiplyIntervals {
         return true;
       };
       if (!firstThatFits(std::make_integer_sequence<int, maxShortRow>(), multiplyRun)) {
-        multiplyByColumn<1>(value, column, count, source, toResult, row, firstColumn);
+        multiplyByColumn<1>(value, column, count, source, toResult, row, firstColumn, ahead.from(column - columns));
         value += count;
         column += count;
         ++row;
@@ -253,32 +404,35 @@ struct MultiplyIntervals {
     }
   }
 
-  template <class Source>
-  void multiplyUnit(const Scalar* value, const Index* column, int count, const Source& x, int row, int rows) const {
+  template <class Source, class Ahead>
+  void multiplyUnit(const Scalar* value, const Index* column, int count, const Source& x, int row, int rows,
+                    const Ahead& ahead) const {
     if constexpr (Blocks && rowsTogether) {
       switch (rows) {
         case 1:
-          return multiplyRows<1>(value, column, count, x, row);
+          return multiplyRows<1>(value, column, count, x, row, ahead);
         case 2:
-          return multiplyRows<2>(value, column, count, x, row);
+          return multiplyRows<2>(value, column, count, x, row, ahead);
         case 3:
-          return multiplyRows<3>(value, column, count, x, row);
+          return multiplyRows<3>(value, column, count, x, row, ahead);
         default:
-          return multiplyRows<4>(value, column, count, x, row);
+          return multiplyRows<4>(value, column, count, x, row, ahead);
       }
     } else {
-      for (int r = 0; r < rows; ++r, value += count) {
-        multiplyRows<1>(value, column, count, x, row + r);
+      multiplyRows<1>(value, column, count, x, row, ahead);
+      for (int r = 1; r < rows; ++r) {
+        multiplyRows<1>(value + static_cast<std::ptrdiff_t>(r) * count, column, count, x, row + r, NoPrefetch());
       }
     }
   }
 
-  template <int Rows, class Source>
-  void multiplyRows(const Scalar* value, const Index* column, int count, const Source& x, int row) const {
+  template <int Rows, class Source, class Ahead>
+  void multiplyRows(const Scalar* value, const Index* column, int count, const Source& x, int row,
+                    const Ahead& ahead) const {
     if constexpr (Width == 1) {
-      multiplyByColumn<Rows>(value, column, count, x, result, row, firstColumn);
+      multiplyByColumn<Rows>(value, column, count, x, result, row, firstColumn, ahead);
     } else {
-      multiplyByColumns<Rows, Width>(value, column, count, x, result, row, firstColumn);
+      multiplyByColumns<Rows, Width, VectorBytes>(value, column, count, x, result, row, firstColumn, ahead);
     }
   }
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "Komvos_DeviceList.hpp"
@@ -118,12 +119,17 @@ class HostRows {
   void multiply(const ExecutionSpace& space, Overlap overlap, RowClass stage, const Scalar* values,
                 const ProductInput<Scalar>& x, const RowResult<Scalar>& result, const Between& between) const;
 
+
  private:
   struct Stage {
     std::vector<RowInterval> intervals;
     int between = 1;  // intervals after which messages get a chance
   };
 
+  /// Of the units, one after the other.
+  const index_type* columnIndices() const { return hasBlocks_ ? columns_.data() : graph_.entries.data(); }
+  std::ptrdiff_t numIndices() const { return hasBlocks_ ? columns_.size() : graph_.entries.extent(0); }
+  PrefetchX<index_type> prefetchOf(int columns) const;
   void joinRows(const RowClass* classOf, std::vector<RowUnit>& units);
   void storeUnits(const std::vector<RowUnit>& units);
   void makeStages(Overlap overlap, const std::vector<RowUnit>& units);
@@ -135,9 +141,11 @@ class HostRows {
 
   Graph graph_;
   int numSame_;
+  std::size_t numColumns_;
   RowClassCounts counts_ = {};
   bool copiesOwned_ = false;
   bool hasBlocks_ = false;
+  bool isScattered_ = false;                         // entries of x are far apart
   Kokkos::View<int*, memory_space> units_;           // as toUnit() makes them
   Kokkos::View<index_type*, memory_space> columns_;  // of units, where there are blocks
   Stage stages_[3][numRowClasses];                   // by Overlap and RowClass
@@ -146,7 +154,7 @@ class HostRows {
 template <class Scalar, class Graph, class ExecutionSpace>
 HostRows<Scalar, Graph, ExecutionSpace>::HostRows(const Graph& graph, int numSame,
                                                   const std::vector<RowClass>& ghostClasses)
-    : graph_(graph), numSame_(numSame) {
+    : graph_(graph), numSame_(numSame), numColumns_(numSame + ghostClasses.size()) {
   const int numRows = static_cast<int>(graph.numRows());
   using ClassList = Kokkos::View<RowClass*, memory_space>;
   using Classify = ClassifyRows<ClassList, typename Graph::row_map_type, typename Graph::entries_type, ClassList>;
@@ -165,6 +173,7 @@ HostRows<Scalar, Graph, ExecutionSpace>::HostRows(const Graph& graph, int numSam
   std::vector<RowUnit> units;
   joinRows(classOf.data(), units);
   storeUnits(units);
+  isScattered_ = isScattered(columnIndices(), numIndices(), sizeof(Scalar));
   for (const Overlap overlap : {Overlap::none, Overlap::interior, Overlap::byNode}) {
     makeStages(overlap, units);
   }
@@ -259,6 +268,14 @@ void HostRows<Scalar, Graph, ExecutionSpace>::makeStages(Overlap overlap, const 
   }
 }
 
+/// For products by so many columns.
+template <class Scalar, class Graph, class ExecutionSpace>
+auto HostRows<Scalar, Graph, ExecutionSpace>::prefetchOf(int columns) const -> PrefetchX<index_type> {
+  constexpr std::size_t cache = std::size_t{1} << 20;  // bytes that are near anyway
+  const bool pays = isScattered_ && sizeof(Scalar) * numColumns_ * columns > cache;
+  return pays ? PrefetchX<index_type>(columnIndices(), numIndices()) : PrefetchX<index_type>();
+}
+
 template <class Scalar, class Graph, class ExecutionSpace>
 template <class Between>
 void HostRows<Scalar, Graph, ExecutionSpace>::multiply(const ExecutionSpace& space, Overlap overlap, RowClass rowClass,
@@ -291,20 +308,38 @@ void HostRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space
                                                      const GhostSource& withGhosts, const RowResult<Scalar>& result,
                                                      int firstColumn, const Between& between) const {
   const int count = static_cast<int>(stage.intervals.size());
+  const PrefetchX<index_type> prefetchesX = prefetchOf(Width);
   for (int first = 0; first < count; first += stage.between) {
     const int last = std::min(count, first + stage.between);
-    const auto run = [&](auto blocks) {
-      using Product = MultiplyIntervals<Scalar, index_type, LocalSource, GhostSource, Width, decltype(blocks)::value>;
-      const index_type* const columns = blocks ? columns_.data() : graph_.entries.data();
-      Kokkos::parallel_for(
-          multiplyRowsLabel, range(space, first, last),
-          Product{stage.intervals.data(), units_.data(), columns, values, local, withGhosts, result, firstColumn});
+    const auto run = [&](auto blocks, auto vectorBytes, const auto& compiled) {
+      using Product = MultiplyIntervals<Scalar, index_type, LocalSource, GhostSource, Width, decltype(blocks)::value,
+                                        decltype(vectorBytes)::value>;
+      Kokkos::parallel_for(multiplyRowsLabel, range(space, first, last),
+                           compiled(Product{stage.intervals.data(), units_.data(), columnIndices(), values, local,
+                                            withGhosts, result, firstColumn, prefetchesX}));
     };
-    if (hasBlocks_) {
-      run(std::true_type());
+    const auto runFor = [&](auto vectorBytes, const auto& compiled) {
+      if (hasBlocks_) {
+        run(std::true_type(), vectorBytes, compiled);
+      } else {
+        run(std::false_type(), vectorBytes, compiled);
+      }
+    };
+    const auto asItIs = [](const auto& product) { return product; };
+#ifdef KOMVOS_HAVE_AVX2_TWIN
+    if constexpr (Width > 1) {
+      if (cpuHasAvx2()) {
+        runFor(std::integral_constant<int, 32>(),
+               [](const auto& product) { return WithAvx2<std::decay_t<decltype(product)>>{product}; });
+      } else {
+        runFor(std::integral_constant<int, 16>(), asItIs);
+      }
     } else {
-      run(std::false_type());
+      runFor(std::integral_constant<int, 16>(), asItIs);
     }
+#else
+    runFor(std::integral_constant<int, 16>(), asItIs);
+#endif
     between();
   }
 }

@@ -14,6 +14,7 @@
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_HaloUse.hpp"
 #include "Komvos_HostRows.hpp"
+#include "Komvos_HugePages.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_OverlapChoice.hpp"
 #include "Komvos_UseOfHalo.hpp"
@@ -120,7 +121,11 @@ auto OverlappedProduct<Matrix>::workSpace(int columns) -> value_type* {
   const std::size_t size = static_cast<std::size_t>((copies ? numSame_ : 0) + numGhosts_) * columns;
   if (columnValues_.extent(0) < size) {
     columnValues_ = {};  // before the larger one is allocated
-    columnValues_ = decltype(columnValues_)("Komvos::NodeAwareCrsMatrix::columnValues", size);
+    columnValues_ = decltype(columnValues_)(
+        Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::columnValues", Kokkos::WithoutInitializing), size);
+    if constexpr (runsOnHost<execution_space>()) {
+      adviseHugePages(columnValues_.data(), size * sizeof(value_type));
+    }
   }
   return columnValues_.data();
 }
@@ -129,14 +134,30 @@ auto OverlappedProduct<Matrix>::workSpace(int columns) -> value_type* {
 template <class Matrix>
 void OverlappedProduct<Matrix>::copyOwned(const const_view& x, value_type* copied, value_type* ghosts,
                                           bool copies) const {
-  using Copy = CopyToRowMajor<value_type, index_view>;
   const VectorAccess<const value_type> source{x.data(), x.stride(1)};
   const int columns = static_cast<int>(x.extent(1));
-  if (copies) {
+  const auto copy = [&](auto known) {
+    using Copy = CopyToRowMajor<value_type, index_view, decltype(known)::value>;
     Kokkos::parallel_for(copyOwnedLabel, range(space_, 0, numSame_), Copy{copied, source, {}, {}, columns});
+  };
+  if (copies) {
+    switch (columns) {
+      case 2:
+        copy(std::integral_constant<int, 2>());
+        break;
+      case 3:
+        copy(std::integral_constant<int, 3>());
+        break;
+      case 4:
+        copy(std::integral_constant<int, 4>());
+        break;
+      default:
+        copy(std::integral_constant<int, 0>());
+    }
   }
   const int numPermuted = importer_ != nullptr ? static_cast<int>(importer_->permuteTo().extent(0)) : 0;
   if (numPermuted > 0) {
+    using Copy = CopyToRowMajor<value_type, index_view>;
     Kokkos::parallel_for(copyPermutedLabel, range(space_, 0, numPermuted),
                          Copy{ghosts, source, importer_->permuteTo(), importer_->permuteFrom(), columns});
   }
