@@ -18,6 +18,7 @@ struct PetscProduct::State {
   Vec x = nullptr, y = nullptr;  // one
   PetscInt rows = 0;
   int columns = 1;
+  bool transposed = false;
 
   void fill(const MultiVector& from);
 };
@@ -34,8 +35,10 @@ void PetscProduct::State::fill(const MultiVector& from) {
   check(columns == 1 ? VecRestoreArray(x, &target) : MatDenseRestoreArray(X, &target));
 }
 
-PetscProduct::PetscProduct(const Matrix& matrix, const MultiVector& x) : state_(std::make_unique<State>()) {
+PetscProduct::PetscProduct(const Matrix& matrix, const MultiVector& x, bool transposed)
+    : state_(std::make_unique<State>()) {
   State& state = *state_;
+  state.transposed = transposed;
   const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
   state.rows = static_cast<PetscInt>(Impl::localRows(matrix));
   state.columns = static_cast<int>(x.getNumVectors());
@@ -64,7 +67,8 @@ PetscProduct::~PetscProduct() {
 
 void PetscProduct::apply() {
   if (state_->columns == 1) {
-    check(MatMult(state_->A, state_->x, state_->y));
+    check(state_->transposed ? MatMultTranspose(state_->A, state_->x, state_->y)
+                             : MatMult(state_->A, state_->x, state_->y));
   } else {
     check(MatMatMult(state_->A, state_->X, MAT_REUSE_MATRIX, PETSC_DEFAULT, &state_->Y));
   }

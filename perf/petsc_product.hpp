@@ -1,5 +1,5 @@
 /// \file petsc_product.hpp
-/// The product of a matrix with vectors by PETSc: MatMult, and MatMatMult for several columns.
+/// The product of a matrix with vectors by PETSc: MatMult or MatMultTranspose, and MatMatMult for several columns.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace Komvos::Program {
 /// \note All members are collective.
 class PetscProduct {
  public:
-  /// \param x what is multiplied, always the same
-  PetscProduct(const Matrix& matrix, const MultiVector& x);
+  /// \param x what is multiplied, always the same \param transposed one column only
+  PetscProduct(const Matrix& matrix, const MultiVector& x, bool transposed = false);
   ~PetscProduct();
   PetscProduct(const PetscProduct&) = delete;
   PetscProduct& operator=(const PetscProduct&) = delete;

@@ -43,6 +43,7 @@ struct Options {
   ProblemOptions problem;
   std::string numbering = "natural";
   std::vector<int> columns = {1, 2, 3, 4, 8};
+  bool transposed = false;
   int samples = 30;
   std::string json = "-";
 };
@@ -90,9 +91,10 @@ RCP<Matrix> withIsend(const Matrix& matrix) {
 
 class ProductBench {
  public:
-  ProductBench(const RCP<Matrix>& matrix, int columns, int samples)
+  ProductBench(const RCP<Matrix>& matrix, int columns, int samples, bool transposed)
       : matrix_(matrix),
         samples_(samples),
+        mode_(transposed ? Teuchos::TRANS : Teuchos::NO_TRANS),
         comm_(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm())),
         x_(rcp(new MultiVector(matrix->getDomainMap(), columns))),
         y_(rcp(new MultiVector(matrix->getRangeMap(), columns))) {
@@ -100,8 +102,11 @@ class ProductBench {
     addTpetra("tpetra", rcp(new Matrix(*matrix)));
     addTpetra("tpetra-isend", withIsend(*matrix));
 #ifdef KOMVOS_HAVE_PETSC
-    const auto petsc = std::make_shared<PetscProduct>(*matrix, *x_);
-    variants_.push_back({"petsc", [petsc] { petsc->apply(); }, [petsc](MultiVector& y) { petsc->copyResult(y); }, {}});
+    if (!transposed || columns == 1) {
+      const auto petsc = std::make_shared<PetscProduct>(*matrix, *x_, transposed);
+      variants_.push_back(
+          {"petsc", [petsc] { petsc->apply(); }, [petsc](MultiVector& y) { petsc->copyResult(y); }, {}});
+    }
 #endif
     addOurs("komvos", {});  // as a user gets it
     for (const Overlap overlap : {Overlap::automatic, Overlap::none, Overlap::interior, Overlap::byNode}) {
@@ -118,8 +123,10 @@ class ProductBench {
 
  private:
   void addTpetra(const std::string& name, const RCP<Matrix>& matrix) {
-    variants_.push_back(
-        {name, [this, matrix] { matrix->apply(*x_, *y_); }, [this](MultiVector& y) { Tpetra::deep_copy(y, *y_); }, {}});
+    variants_.push_back({name,
+                         [this, matrix] { matrix->apply(*x_, *y_, mode_); },
+                         [this](MultiVector& y) { Tpetra::deep_copy(y, *y_); },
+                         {}});
   }
   /// The route is the standard one: on one node there is no other.
   void addOurs(const std::string& name, const ExchangeOptions& options) {
@@ -140,6 +147,7 @@ class ProductBench {
 
   RCP<Matrix> matrix_;
   int samples_;
+  Teuchos::ETransp mode_;
   MPI_Comm comm_;
   RCP<MultiVector> x_, y_;
   std::vector<Variant> variants_;
@@ -153,7 +161,7 @@ class ProductBench {
 void ProductBench::requireSameResults() {
   MultiVector expected(y_->getMap(), y_->getNumVectors());
   MultiVector found(y_->getMap(), y_->getNumVectors());
-  matrix_->apply(*x_, expected);
+  matrix_->apply(*x_, expected, mode_);
   Teuchos::Array<double> size(y_->getNumVectors()), error(y_->getNumVectors());
   expected.normInf(size());
   for (const Variant& variant : variants_) {
@@ -244,6 +252,7 @@ void run(const Options& options) {
               {"commit", KOMVOS_COMMIT},
               {"problem", name},
               {"numbering", options.numbering},
+              {"transposed", options.transposed},
               {"ranks", comm->getSize()},
               {"rows", matrix->getGlobalNumRows()},
               {"entries", matrix->getGlobalNumEntries()},
@@ -257,7 +266,7 @@ void run(const Options& options) {
               << " rows, " << report["entries"] << " entries\n";
   }
   for (const int columns : options.columns) {
-    const Json result = ProductBench(matrix, columns, options.samples).run();
+    const Json result = ProductBench(matrix, columns, options.samples, options.transposed).run();
     if (root) {
       print(result);
     }
@@ -279,6 +288,7 @@ int main(int argc, char** argv) {
   addProblemOptions(app, options.problem);
   app.add_option("--numbering", options.numbering)->check(CLI::IsMember({"natural", "graph", "random"}));
   app.add_option("--columns", options.columns)->delimiter(',')->check(CLI::PositiveNumber);
+  app.add_flag("--transposed", options.transposed, "times products with the transposed matrix; PETSc has one column");
   app.add_option("--samples", options.samples)->check(CLI::PositiveNumber);
   app.add_option("--json", options.json, "file to write");
   CLI11_PARSE(app, argc, argv);

@@ -23,9 +23,10 @@
 //
 // An apply has at most two exchanges. Not transposed: ghosts of X come forward along the importer, and meanwhile and
 // afterwards the rows are multiplied (OverlappedProduct). Then, if there is an exporter, sums of rows go back along it.
-// Transposed, the roles change: X comes forward along the exporter, Tpetra computes the product over the column map,
-// and ghosts of Y go back along the importer. So each apply is a forward exchange of one halo, then a reverse exchange
-// of the other, and abandonApply() abandons both in this order.
+// Transposed, the roles change: X comes forward along the exporter, and ghosts of Y go back along the importer, with
+// one thread of the host by OverlappedProduct too, else after Tpetra has computed the product over the column map. So
+// each apply is a forward exchange of one halo, then a reverse exchange of the other, and abandonApply() abandons both
+// in this order.
 //
 // Where the output is replicated (not distributed, as the product of a transposed tall matrix with few columns), each
 // rank computes its part of it, and an all-reduce sums the parts, as in Tpetra.
@@ -210,6 +211,13 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::applyTransposed(const crs_
   }
   const multivector_type& rows = exporter ? *rowVector : X;
   Impl::scaleOrClear(Y, beta);
+  if (product->transposes()) {
+    const auto x = rows.getLocalViewDevice(Tpetra::Access::ReadOnly);
+    const auto y = Y.getLocalViewDevice(Tpetra::Access::ReadWrite);
+    const auto values = Impl::deviceValues(A);
+    product->applyTransposed(x, values.data(), y, alpha, mode == Teuchos::CONJ_TRANS, remaining.reverse);
+    return;
+  }
   if (!importer) {
     A.localApply(rows, Y, mode, alpha, one);
     return;

@@ -13,6 +13,7 @@
 #include "Komvos_HostRowKernels.hpp"
 #include "Komvos_Overlap.hpp"
 #include "Komvos_ProductInput.hpp"
+#include "Komvos_TransposedRowKernels.hpp"
 
 // How this works. A product is made in up to three stages, one for each class of rows; rows of a stage need nothing
 // that comes later. Overlap says which stages there are: none has the last one only, with all rows; interior has the
@@ -119,6 +120,13 @@ class HostRows {
   void multiply(const ExecutionSpace& space, Overlap overlap, RowClass stage, const Scalar* values,
                 const ProductInput<Scalar>& x, const RowResult<Scalar>& result, const Between& between) const;
 
+  /// Whether addTransposed() is for this execution space, as it runs now.
+  static bool transposes() { return defaultSpace<ExecutionSpace>().concurrency() == 1; }
+  /// sums += alpha A^T x, or A^H if `conjugates`, over the rows of one stage, by `columns` columns of x.
+  template <class Between>
+  void addTransposed(const ExecutionSpace& space, Overlap overlap, RowClass stage, const Scalar* values,
+                     const VectorAccess<const Scalar>& x, int columns, Scalar alpha, bool conjugates,
+                     const ColumnSums<Scalar>& sums, const Between& between) const;
 
  private:
   struct Stage {
@@ -341,6 +349,48 @@ void HostRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space
     runFor(std::integral_constant<int, 16>(), asItIs);
 #endif
     between();
+  }
+}
+
+template <class Scalar, class Graph, class ExecutionSpace>
+template <class Between>
+void HostRows<Scalar, Graph, ExecutionSpace>::addTransposed(const ExecutionSpace& space, Overlap overlap,
+                                                            RowClass rowClass, const Scalar* values,
+                                                            const VectorAccess<const Scalar>& x, int columns,
+                                                            Scalar alpha, bool conjugates,
+                                                            const ColumnSums<Scalar>& sums,
+                                                            const Between& between) const {
+  const Stage& stage = stages_[static_cast<int>(overlap)][index(rowClass)];
+  const auto run = [&](int firstColumn, auto width, auto conjugated) {
+    const AddTransposedIntervals<Scalar, index_type, decltype(width)::value, decltype(conjugated)::value> add{
+        stage.intervals.data(), units_.data(), columnIndices(), values, x, alpha, sums, firstColumn, prefetchOf(1)};
+    const int count = static_cast<int>(stage.intervals.size());
+    for (int first = 0; first < count; first += stage.between) {
+      const int last = std::min(count, first + stage.between);
+      Kokkos::parallel_for(addTransposedRowsLabel, range(space, first, last), add);
+      between();
+    }
+  };
+  const auto runFor = [&](int firstColumn, auto width) {
+    if (conjugates) {
+      run(firstColumn, width, std::true_type());
+    } else {
+      run(firstColumn, width, std::false_type());
+    }
+  };
+  const int together = prefetchOf(columns).isOn() ? 1 : 4;  // sums of one column at a time fit a cache the better
+  for (int first = 0; first < columns;) {
+    const int left = std::min(together, columns - first);
+    if (left == 4) {
+      runFor(first, std::integral_constant<int, 4>());
+      first += 4;
+    } else if (left >= 2) {
+      runFor(first, std::integral_constant<int, 2>());
+      first += 2;
+    } else {
+      runFor(first, std::integral_constant<int, 1>());
+      ++first;
+    }
   }
 }
 

@@ -24,6 +24,8 @@
 // timed (OverlapChoice), for each class of widths by itself: those that are no samples of the tuner, which compares
 // variants of the exchange under one overlap, and anew when the tuner has changed the variant.
 //
+// Transposed, rows with ghosts come first: their sums travel to the owners while the others are computed.
+//
 // One column of x is read in place, and its ghosts from an array of their own; owned values are copied beside them
 // where that pays (copyPays). Several columns are always copied, so that those of one entry are neighbours: a row finds
 // all it needs for a column index in one or two cache lines, and ghosts of several columns arrive in place.
@@ -57,6 +59,14 @@ class OverlappedProduct {
   void apply(const const_view& x, const value_type* values, const const_view& b, const view& y, value_type alpha,
              value_type beta, bool& forward);
 
+  /// Whether applyTransposed() is for this execution space: on the host with one thread.
+  bool transposes() const;
+  /// y += alpha A^T x, or A^H if `conjugates`.
+  /// \param x over the row map, \param y over the domain map; they share no memory
+  /// \param reverse as `forward` of apply(), of the reverse exchange \note Collective if there is an importer.
+  void applyTransposed(const const_view& x, const value_type* values, const view& y, value_type alpha, bool conjugates,
+                       bool& reverse);
+
   const RowClassCounts& rowCounts() const { return rows_.counts(); }
   /// For products of so many columns, so far.
   Overlap overlap(int columns) const { return choices_[widthClass(columns)].overlap(); }
@@ -78,15 +88,18 @@ class OverlappedProduct {
                               const ProductInput<value_type>& input, const RowResult<value_type>& result,
                               UseOfHalo<halo_type>& use, bool& forward) const;
   OverlapChoice& choiceFor(const exchange_type& exchange, int columns, bool isSample);
+  view ghostSums(int columns);
 
   const halo_type* importer_;
   int numSame_, numGhosts_;
   Rows rows_;
   OverlapChoice choices_[numWidthClasses];
   const void* chosenFor_ = nullptr;  // the exchange that choices_ are of
+  bool hides_ = false;               // whether messages take long enough to hide them
   const execution_space& space_ = defaultSpace<execution_space>();
   // Work space, kept between products: owned values if they are copied, then ghosts; columns interleaved.
   Kokkos::View<value_type*, memory_space> columnValues_;
+  Kokkos::View<value_type*, memory_space> ghostSums_;  // transposed
 };
 
 template <class Matrix>
@@ -97,9 +110,9 @@ OverlappedProduct<Matrix>::OverlappedProduct(const graph_type& graph, const halo
       numGhosts_(numColumns - numSame_),
       rows_(graph, numSame_, classifyGhosts(importer, numGhosts_)) {
   // On one node there is little to hide.
-  const bool hides = importer != nullptr && importer->report().standard.total.interNodeMessages > 0;
+  hides_ = importer != nullptr && importer->report().standard.total.interNodeMessages > 0;
   for (OverlapChoice& choice : choices_) {
-    choice = OverlapChoice(importer != nullptr ? overlap : Overlap::none, hides ? Overlap::byNode : Overlap::none);
+    choice = OverlapChoice(importer != nullptr ? overlap : Overlap::none, hides_ ? Overlap::byNode : Overlap::none);
   }
 }
 
@@ -197,6 +210,62 @@ void OverlappedProduct<Matrix>::apply(const const_view& x, const value_type* val
     choice.record(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   use.succeeded(columns);
+}
+
+template <class Matrix>
+bool OverlappedProduct<Matrix>::transposes() const {
+  if constexpr (runsOnHost<execution_space>()) {
+    return Rows::transposes();
+  } else {
+    return false;
+  }
+}
+
+template <class Matrix>
+auto OverlappedProduct<Matrix>::ghostSums(int columns) -> view {
+  const std::size_t size = static_cast<std::size_t>(numGhosts_) * columns;
+  if (ghostSums_.extent(0) < size) {
+    ghostSums_ = {};
+    ghostSums_ = decltype(ghostSums_)(
+        Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::ghostSums", Kokkos::WithoutInitializing), size);
+  }
+  return view(ghostSums_.data(), numGhosts_, columns);
+}
+
+template <class Matrix>
+void OverlappedProduct<Matrix>::applyTransposed(const const_view& x, const value_type* values, const view& y,
+                                                value_type alpha, bool conjugates, bool& reverse) {
+  if constexpr (runsOnHost<execution_space>()) {
+    const int columns = static_cast<int>(x.extent(1));
+    const view ghosts = ghostSums(columns);
+    std::fill_n(ghosts.data(), ghosts.span(), value_type{});
+    const ColumnSums<value_type> sums{
+        {y.data(), y.stride(1)}, {ghosts.data(), static_cast<std::size_t>(numGhosts_)}, numSame_};
+    const Overlap overlap = hides_ ? Overlap::interior : Overlap::none;
+    const auto add = [&](RowClass stage, const auto& between) {
+      rows_.addTransposed(space_, overlap, stage, values, {x.data(), x.stride(1)}, columns, alpha, conjugates, sums,
+                          between);
+    };
+    add(RowClass::offNode, [] {});
+    if (importer_ == nullptr) {
+      return;
+    }
+    exchange_type& exchange = importer_->template reverseExchange<typename Matrix::scalar_type>();
+    reverse = false;  // beginReverse() and endReverse() let the others finish before they throw
+    exchange.beginReverse(space_, ghosts, Combine::add);
+    reverse = true;
+    const auto to = importer_->permuteTo();
+    const auto from = importer_->permuteFrom();
+    for (int w = 0; w < columns; ++w) {
+      for (std::size_t k = 0; k < to.extent(0); ++k) {
+        y(from(k), w) += ghosts(to(k), w);
+      }
+    }
+    add(RowClass::local, [&exchange] { exchange.progress(); });
+    reverse = false;
+    exchange.endReverse(space_, y);
+    fence(space_, "Komvos::NodeAwareCrsMatrix: the transposed product is complete");
+  }
 }
 
 /// What suits one exchange may not suit the next one; a sample of the tuner says nothing yet.
