@@ -44,6 +44,9 @@ TEST(HugePages, AreAskedForWhereAnArrayHoldsWholeOnes) {
     GTEST_SKIP() << "this system has none";
   }
   const Memory memory = allocated(8 * huge);
+  if (flagsOf(memory.get()).empty()) {
+    GTEST_SKIP() << "this system does not say what it was asked for";
+  }
   Komvos::Impl::adviseHugePages(memory.get() + 64, 4 * huge);
   EXPECT_EQ(std::string::npos, flagsOf(memory.get()).find(" hg ")) << "begins within this one";
   EXPECT_NE(std::string::npos, flagsOf(memory.get() + huge).find(" hg "));
