@@ -6,9 +6,9 @@
 
 namespace Komvos::Impl {
 
-/// Asks the system for large pages, where it gives them to those who ask (Linux, transparent huge pages "madvise").
-/// Reads in no order of more than some megabytes then find the addresses of their pages in the processor's cache of
-/// them (TLB). To be called before the memory is first written to.
+/// Asks the system to back an array by large pages (Linux: madvise, MADV_HUGEPAGE; elsewhere it does nothing). An array
+/// of megabytes that is read in no order then misses the TLB less often. To be called before the memory is first
+/// written to; only pages that lie within the array as a whole are asked for. \param bytes of the array
 void adviseHugePages(void* data, std::size_t bytes);
 
 }  // namespace Komvos::Impl

@@ -1,5 +1,6 @@
 #include "Komvos_HaloPlanner.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>

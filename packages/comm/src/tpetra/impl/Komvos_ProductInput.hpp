@@ -22,7 +22,6 @@ struct ProductInput {
 
 // Kokkos wants labels as strings; made once, since making them allocates.
 inline const std::string multiplyRowsLabel = "Komvos::NodeAwareCrsMatrix::multiplyRows";
-
 inline const std::string addTransposedRowsLabel = "Komvos::NodeAwareCrsMatrix::addTransposedRows";
 
 /// Rows of this rank by RowClass.

@@ -13,7 +13,8 @@
 // would write to the same sums; they are not for this.
 namespace Komvos::Impl {
 
-/// Sums of columns: entries of the column map, as in ProductInput. Columns of vectors are apart.
+/// Sums of the columns of the matrix: the first numSame are owned, the others ghosts, as in ProductInput. The columns
+/// of several vectors follow one another.
 template <class Scalar>
 struct ColumnSums {
   VectorAccess<Scalar> owned, ghosts;
