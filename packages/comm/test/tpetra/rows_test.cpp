@@ -113,16 +113,32 @@ struct ShortRows {
     return y;
   }
 
-  std::vector<double> product(double alpha, double beta, const std::vector<double>& b, bool needsGhosts) const {
+  enum class Access { plain, prefetched, rolled };
+
+  std::vector<double> product(double alpha, double beta, const std::vector<double>& b, bool needsGhosts,
+                              Access access) const {
     const int numSame = 6;
     std::vector<double> owned(x.begin(), x.begin() + numSame), ghosts(x.begin() + numSame, x.end()), y(b);
     const RowResult<double> result{{b.data(), 0}, {y.data(), 0}, alpha, beta};
     const RowInterval all{0, 0, numRows(), needsGhosts, 0, 0};
     const MultiplyIntervals<double, int, OneColumn<double>, OwnedAndGhosts<double>, 1, false> multiply{
-        &all, units.data(), columns.data(), values.data(), {x.data()}, {owned.data(), ghosts.data(), numSame}, result,
-        0};
+        &all,
+        units.data(),
+        columns.data(),
+        values.data(),
+        {x.data()},
+        {owned.data(), ghosts.data(), numSame},
+        result,
+        0,
+        prefetched(access),
+        access == Access::rolled};
     multiply(0);
     return y;
+  }
+
+  PrefetchX<int> prefetched(Access access) const {
+    return access == Access::plain ? PrefetchX<int>()
+                                   : PrefetchX<int>(columns.data(), static_cast<std::ptrdiff_t>(columns.size()));
   }
 };
 
@@ -140,11 +156,14 @@ TEST(ShortRows, HaveTheSameBitsAsTheLoopOverTheirEntries) {
       b[i] = i % 3 == 0 ? -0.0 : 0.1 * static_cast<double>(i);
     }
     for (const double beta : {0.0, 1.0, -2.5}) {
-      for (const bool needsGhosts : {false, true}) {
-        const std::vector<double> expected = rows.plainProduct(-1.5, beta, b);
-        const std::vector<double> found = rows.product(-1.5, beta, b, needsGhosts);
-        ASSERT_EQ(expected.size(), found.size());
-        EXPECT_EQ(0, std::memcmp(expected.data(), found.data(), found.size() * sizeof(double)));
+      const std::vector<double> expected = rows.plainProduct(-1.5, beta, b);
+      for (const auto access : {ShortRows::Access::plain, ShortRows::Access::prefetched, ShortRows::Access::rolled}) {
+        for (const bool needsGhosts : {false, true}) {
+          const std::vector<double> found = rows.product(-1.5, beta, b, needsGhosts, access);
+          ASSERT_EQ(expected.size(), found.size());
+          EXPECT_EQ(0, std::memcmp(expected.data(), found.data(), found.size() * sizeof(double)))
+              << static_cast<int>(access);
+        }
       }
     }
   }
@@ -173,17 +192,17 @@ TEST(Numbering, IsBadWhereMostEntriesOfXAreInLinesOfTheirOwn) {
   EXPECT_TRUE(isBad(scatteredNodes)) << "three unknowns a node";
 }
 
-/// Blocks of 1 to 4 rows with the same columns, 0 to 9 of these, by `width` columns of x.
+/// Blocks of 1 to `mostRows` rows with the same columns, 0 to 9 of these, by `width` columns of x.
 struct Blocks {
   std::vector<int> units, columns;
   std::vector<double> values;
   int numRows = 0;
   static constexpr int numColumns = 50;
 
-  Blocks() {
+  explicit Blocks(int mostRows) {
     KomvosTest::Random random(5);
     for (int i = 0; i < 60; ++i) {
-      const int rows = 1 + i % 4, count = random.below(10);
+      const int rows = 1 + i % mostRows, count = random.below(10);
       units.push_back(toUnit(rows, count));
       for (int k = 0; k < count; ++k) {
         columns.push_back(random.below(numColumns));
@@ -216,22 +235,22 @@ struct Blocks {
     return y;
   }
 
-  template <int Width, int VectorBytes, class Compiled>
-  std::vector<double> byKernel(const std::vector<double>& x, const Compiled& compiled) const {
+  template <int Width, int VectorBytes, bool HasBlocks = true, class Compiled>
+  std::vector<double> byKernel(const std::vector<double>& x, const Compiled& compiled, bool rolls = false) const {
     std::vector<double> y(static_cast<std::size_t>(numRows) * Width, -1);
     const std::size_t stride = numRows;
     const RowResult<double> result{{y.data(), stride}, {y.data(), stride}, 1, 0};
     const RowInterval all{0, 0, static_cast<int>(units.size()), false, 0, 0};
     const RowMajor<double> source{x.data(), Width};
-    const MultiplyIntervals<double, int, RowMajor<double>, RowMajor<double>, Width, true, VectorBytes> product{
-        &all, units.data(), columns.data(), values.data(), source, source, result, 0};
+    const MultiplyIntervals<double, int, RowMajor<double>, RowMajor<double>, Width, HasBlocks, VectorBytes> product{
+        &all, units.data(), columns.data(), values.data(), source, source, result, 0, {}, rolls};
     compiled(product)(0);
     return y;
   }
 };
 
 TEST(SeveralColumns, HaveTheSameBitsOnEveryProcessor) {
-  const Blocks blocks;
+  const Blocks blocks(maxRowsOfUnit);
   const auto check = [&](auto width) {
     constexpr int w = decltype(width)::value;
     std::vector<double> x(Blocks::numColumns * w);
@@ -254,6 +273,19 @@ TEST(SeveralColumns, HaveTheSameBitsOnEveryProcessor) {
   check(std::integral_constant<int, 3>());
   check(std::integral_constant<int, 4>());
   check(std::integral_constant<int, 8>());
+}
+
+TEST(SeveralColumns, HaveTheSameBitsInLoopsThatAreNotUnrolled) {
+  const Blocks singleRows(1);
+  std::vector<double> x(Blocks::numColumns * 2);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = 1.0 / (1 + static_cast<double>(i));
+  }
+  const auto asItIs = [](const auto& product) { return product; };
+  for (const bool rolls : {false, true}) {
+    EXPECT_EQ(singleRows.byLoops(x, 2), (singleRows.byKernel<2, 16, false>(x, asItIs, rolls))) << rolls;
+    EXPECT_EQ(singleRows.byLoops(x, 2), (singleRows.byKernel<2, 32, false>(x, asItIs, rolls))) << rolls;
+  }
 }
 
 TEST(OverlapChoice, TimesAllKindsInTurnAndKeepsTheFastest) {

@@ -154,6 +154,7 @@ class HostRows {
   bool copiesOwned_ = false;
   bool hasBlocks_ = false;
   bool isScattered_ = false;                         // entries of x are far apart
+  bool hasLongRows_ = false;
   Kokkos::View<int*, memory_space> units_;           // as toUnit() makes them
   Kokkos::View<index_type*, memory_space> columns_;  // of units, where there are blocks
   Stage stages_[3][numRowClasses];                   // by Overlap and RowClass
@@ -182,6 +183,8 @@ HostRows<Scalar, Graph, ExecutionSpace>::HostRows(const Graph& graph, int numSam
   joinRows(classOf.data(), units);
   storeUnits(units);
   isScattered_ = isScattered(columnIndices(), numIndices(), sizeof(Scalar));
+  constexpr std::ptrdiff_t longRow = 16;  // entries
+  hasLongRows_ = numIndices() >= longRow * static_cast<std::ptrdiff_t>(units.size());
   for (const Overlap overlap : {Overlap::none, Overlap::interior, Overlap::byNode}) {
     makeStages(overlap, units);
   }
@@ -317,6 +320,7 @@ void HostRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space
                                                      int firstColumn, const Between& between) const {
   const int count = static_cast<int>(stage.intervals.size());
   const PrefetchX<index_type> prefetchesX = prefetchOf(Width);
+  const bool rolls = prefetchesX.isOn() && hasLongRows_;
   for (int first = 0; first < count; first += stage.between) {
     const int last = std::min(count, first + stage.between);
     const auto run = [&](auto blocks, auto vectorBytes, const auto& compiled) {
@@ -324,7 +328,7 @@ void HostRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space
                                         decltype(vectorBytes)::value>;
       Kokkos::parallel_for(multiplyRowsLabel, range(space, first, last),
                            compiled(Product{stage.intervals.data(), units_.data(), columnIndices(), values, local,
-                                            withGhosts, result, firstColumn, prefetchesX}));
+                                            withGhosts, result, firstColumn, prefetchesX, rolls}));
     };
     const auto runFor = [&](auto vectorBytes, const auto& compiled) {
       if (hasBlocks_) {
