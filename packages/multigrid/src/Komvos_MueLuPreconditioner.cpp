@@ -6,6 +6,8 @@
 #include <Teuchos_XMLParameterListHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <exception>
+#include <iostream>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -26,6 +28,9 @@ using Impl::MueLuLevels;
 using Teuchos::RCP;
 
 /// A direct solver as the smoother of the coarsest level. The solution does not depend on the initial guess.
+///
+/// Where only a part of the ranks has rows of this level, an exception would leave the others waiting in the V-cycle:
+/// then the reason goes to stderr, and the solution of this rank is NaN, which a solver's next norm shows to all.
 class CoarsestSmoother : public Impl::LevelSmoother {
  public:
   virtual MPI_Comm comm() const = 0;
@@ -37,8 +42,19 @@ template <class Solver>
 class CoarsestSmootherOf : public CoarsestSmoother {
  public:
   template <class... Arguments>
-  explicit CoarsestSmootherOf(const Arguments&... arguments) : solver_(arguments...) {}
-  void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& rhs, bool) const override { solver_.apply(rhs, x); }
+  explicit CoarsestSmootherOf(bool onAllRanks, const Arguments&... arguments)
+      : onAllRanks_(onAllRanks), solver_(arguments...) {}
+  void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& rhs, bool) const override {
+    try {
+      solver_.apply(rhs, x);
+    } catch (const std::exception& error) {
+      if (onAllRanks_) {
+        throw;
+      }
+      std::cerr << "komvos: no solution on the coarsest level: " << error.what() << std::endl;
+      x.putScalar(std::numeric_limits<double>::quiet_NaN());
+    }
+  }
   std::size_t complexity() const override { return solver_.factorEntries(); }
   MPI_Comm comm() const override {
     return Tpetra::Details::extractMpiCommFromTeuchos(*solver_.getDomainMap()->getComm());
@@ -47,6 +63,7 @@ class CoarsestSmootherOf : public CoarsestSmoother {
   void factorAgain(const Tpetra::CrsMatrix<>& matrix) override { solver_.factorAgain(matrix); }
 
  private:
+  bool onAllRanks_;  // of the finest level
   Solver solver_;
 };
 
@@ -56,13 +73,16 @@ struct CoarsestChoice {
   std::optional<DirectMethod> direct;  // else CoarseSolver
   CoarseSolver::Copies copies = CoarseSolver::Copies::automatic;
 
-  std::shared_ptr<CoarsestSmoother> make(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options) const {
+  /// \param finest the number of ranks of the finest level
+  std::shared_ptr<CoarsestSmoother> make(const Tpetra::CrsMatrix<>& matrix, int finest,
+                                         const ExchangeOptions& options) const {
+    const bool onAllRanks = matrix.getComm()->getSize() == finest;
     if (!direct) {
-      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>(matrix, options, copies);
+      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>(onAllRanks, matrix, options, copies);
     }
     DirectOptions directOptions;
     directOptions.exchange = options;
-    return std::make_shared<CoarsestSmootherOf<DirectSolver>>(matrix, *direct, directOptions);
+    return std::make_shared<CoarsestSmootherOf<DirectSolver>>(onAllRanks, matrix, *direct, directOptions);
   }
 };
 
@@ -162,6 +182,8 @@ void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptio
                          const CoarsestChoice& choice, std::shared_ptr<CoarsestSmoother>& solver) {
   const int coarsest = levels.count() - 1;
   Impl::LevelOptions onFinest(comm, options);
+  int ranks = 0;
+  mpiCheck(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
   std::string error;
   try {
     if (const auto matrix = levels.matrix(coarsest, "A"); !matrix.is_null()) {
@@ -169,7 +191,7 @@ void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptio
         solver->factorAgain(*matrix);
       } else {
         const ExchangeOptions& here = onFinest.on(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()));
-        solver = choice.make(*matrix, here);
+        solver = choice.make(*matrix, ranks, here);
       }
       levels.setSmoother(coarsest, "PreSmoother", solver);
       levels.removeSmoother(coarsest, "PostSmoother");

@@ -337,6 +337,49 @@ TEST(MueLuPreconditioner, SaysOnEveryRankThatTheCoarsestMatrixOfAFewIsSingular) 
   EXPECT_THROW(Komvos::createMueLuPreconditioner(singular, parameters, {}, points), Komvos::BadInput);
 }
 
+TEST(MueLuPreconditioner, NobodyWaitsWhereOneOfAFewCoarseRanksHasNoMemory) {
+  const GO n = 60;
+  const auto matrix = grid(n, 0.0);
+  const auto points = gridPoints(matrix->getRowMap(), n);
+  const int size = matrix->getComm()->getSize(), rank = matrix->getComm()->getRank();
+  Teuchos::ParameterList parameters;
+  parameters.set("coarse: max size", 1000);
+  parameters.set("max levels", 2);
+  parameters.set("repartition: enable", true);
+  parameters.set("repartition: partitioner", "zoltan2");
+  parameters.set("repartition: start level", 1);
+  parameters.set("repartition: min rows per proc", 300);  // two ranks share the coarse level
+  int coarseRanks = 0;
+  long coarseRows = 0;
+  const auto preconditioner = Komvos::createMueLuPreconditioner(
+      matrix, parameters, {}, points, [&](int level, const std::string& name, const Matrix& coarse) {
+        if (level == 1 && name == "A") {
+          coarseRanks = coarse.getComm()->getSize();
+          coarseRows = static_cast<long>(coarse.getGlobalNumRows());
+        }
+      });
+  if (size < 3) {
+    GTEST_SKIP() << "all ranks are needed for the coarse level";
+  }
+  int most = coarseRanks, solver = coarseRanks > 0 ? rank : size;  // the first of them solves
+  MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &solver, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &coarseRows, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+  ASSERT_GT(most, 1);
+  ASSERT_LT(most, size);
+  constexpr int columns = 3;  // the coarse solver has vectors for one column at most
+  Vector b(matrix->getRangeMap(), columns), x(matrix->getDomainMap(), columns);
+  b.randomize();
+  {
+    const auto bytes = static_cast<std::uint64_t>(coarseRows) * columns * sizeof(double);  // a vector of all rows
+    const KomvosTest::FailingKokkos failing(rank == solver ? 0 : 1 << 30, bytes);
+    preconditioner->apply(b, x);
+  }
+  EXPECT_TRUE(std::isnan(x.getVector(0)->norm2()));
+  preconditioner->apply(b, x);
+  EXPECT_FALSE(std::isnan(x.getVector(0)->norm2()));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {

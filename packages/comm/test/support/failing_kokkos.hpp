@@ -15,10 +15,20 @@ namespace KomvosTest {
 class FailingKokkos {
  public:
   /// \param passes so many before the one that fails
-  explicit FailingKokkos(int passes) {
+  /// \param onlyBytes if not 0: only allocations of about so much count
+  explicit FailingKokkos(int passes, std::uint64_t onlyBytes = 0) {
     left_ = passes;
+    onlyBytes_ = onlyBytes;
     Kokkos::Tools::Experimental::set_allocate_data_callback(
-        [](Kokkos::Tools::SpaceHandle, const char*, const void*, uint64_t) { pass(); });
+        [](Kokkos::Tools::SpaceHandle, const char*, const void*, uint64_t bytes) {
+          constexpr std::uint64_t header = 256;  // more than Kokkos adds
+          if (onlyBytes_ == 0 || (bytes >= onlyBytes_ && bytes < onlyBytes_ + header)) {
+            pass();
+          }
+        });
+    if (onlyBytes != 0) {
+      return;
+    }
     Kokkos::Tools::Experimental::set_begin_parallel_for_callback([](const char*, uint32_t, uint64_t*) { pass(); });
   }
   ~FailingKokkos() {
@@ -39,6 +49,7 @@ class FailingKokkos {
     }
   }
   inline static int left_ = 0;
+  inline static std::uint64_t onlyBytes_ = 0;
 };
 
 }  // namespace KomvosTest
