@@ -111,19 +111,11 @@ struct Exchange<Scalar, Device>::State {
     if (!state) {
       const bool forward = direction == Direction::forward;
       state = std::make_unique<DirectionState>(
-          forward ? Impl::forwardSchedule(*plan, copiedReceives()) : Impl::reverseSchedule(*plan), direction, comm,
-          tags.first() + (forward ? 0 : plan->numStages), staged, shared.get());
+          forward ? Impl::forwardSchedule(*plan, shared ? shared->copiedMessages() : Impl::CopiedMessages())
+                  : Impl::reverseSchedule(*plan),
+          direction, comm, tags.first() + (forward ? 0 : plan->numStages), staged, shared.get());
     }
     return *state;
-  }
-
-  /// Receives whose values this process copies from the memory of another.
-  std::vector<bool> copiedReceives() const {
-    std::vector<bool> copied;
-    for (std::size_t m = 0; shared && m < plan->receives.size(); ++m) {
-      copied.push_back(shared->receives(Direction::forward)[m].flag != nullptr);
-    }
-    return copied;
   }
 
   std::size_t memoryBytes() const {
@@ -378,17 +370,18 @@ void Exchange<Scalar, Device>::State::startRelays(const execution_space& space) 
                             : reverseCombine == Combine::absMax ? Impl::GatherOp::joinLargest
                                                                 : Impl::GatherOp::addSum;
   for (int send = state.engine.popReady(); send >= 0; send = state.engine.popReady()) {
-    const int first = lists().relayOffset[send];
-    const int last = lists().relayOffset[send + 1];
+    const auto& relay = lists().relays(inPlace != nullptr);
+    const int first = relay.offset[send];
+    const int last = relay.offset[send + 1];
     packOrGiveUp([&] {
       if (!state.engine.needsPacking(send)) {
         // the receiver reads our receive buffer
       } else if (staged) {
-        Impl::gather<Scalar>(Impl::defaultSpace<Kokkos::DefaultHostExecutionSpace>(), Impl::relayLabel,
-                             lists().relayOnHost, first, last, BufferAccess{sendBuffer().host.data(), columns},
+        Impl::gather<Scalar>(Impl::defaultSpace<Kokkos::DefaultHostExecutionSpace>(), Impl::relayLabel, relay.onHost,
+                             first, last, BufferAccess{sendBuffer().host.data(), columns},
                              BufferAccess{receiveBuffer().host.data(), columns}, columns, op);
       } else {
-        Impl::gather<Scalar>(space, Impl::relayLabel, lists().relay, first, last,
+        Impl::gather<Scalar>(space, Impl::relayLabel, relay.list, first, last,
                              BufferAccess{sendBuffer().device.data(), columns},
                              BufferAccess{receiveBuffer().device.data(), columns}, columns, op);
         Impl::fence(space, "Komvos::Exchange::relay: packed before send");

@@ -226,7 +226,7 @@ void VariableExchange<Device>::resizeMessages(const std::vector<std::int64_t>& s
       const std::int64_t first = offset[message.first], last = offset[message.first + message.count];
       message.first = static_cast<int>(first);
       message.count = static_cast<int>(last - first);
-      message.contiguousTarget = message.scatterOffset = -1;
+      message.contiguousTarget = -1;
     }
   };
   if (engine_) {

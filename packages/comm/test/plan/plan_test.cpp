@@ -465,6 +465,74 @@ TEST(Schedules, GiveTheSameResultInWhateverOrderMessagesArrive) {
   }
 }
 
+/// All messages of a node as if they went through shared memory.
+Komvos::Impl::CopiedMessages allCopied(const ExchangePlan& plan) {
+  Komvos::Impl::CopiedMessages copied;
+  for (const PlanMessage& message : plan.receives) {
+    copied.receives.push_back(message.onNode);
+    copied.picked.push_back(false);
+  }
+  for (const PlanMessage& message : plan.sends) {
+    const auto first = plan.sendSource.begin() + message.first;
+    copied.sendsReadInPlace.push_back(message.onNode &&
+                                      std::all_of(first, first + message.count, [](int source) { return source < 0; }));
+  }
+  return copied;
+}
+
+TEST(Schedules, PutValuesOfScatteredMessagesWhereverTheyBelong) {
+  long scatteredToSends = 0, relays = 0;
+  for (int numRanks = 2; numRanks <= 11; ++numRanks) {
+    for (const NamedTopology& where : topologiesFor(numRanks)) {
+      for (const NamedPatterns& what : patternsFor(numRanks, 300 + numRanks)) {
+        for (const ExchangePlan& plan : threeStepPlans(where.topology, what.patterns)) {
+          const auto schedule = Komvos::Impl::forwardSchedule(plan, allCopied(plan));
+          std::multiset<std::pair<int, int>> delivered, passedOn;  // (position, target), (position, send position)
+          for (const auto& message : schedule.receives) {
+            const auto add = [&](const Komvos::Impl::Schedule::Scatter& list, auto& pairs) {
+              for (int i = 0; i < list.count; ++i) {
+                const int value = list.from >= 0 ? schedule.scatterSources[list.from + i] : i;
+                pairs.emplace(message.first + value, schedule.scatterTargets[list.to + i]);
+              }
+            };
+            if (message.isScattered) {
+              add(message.toVector, delivered);
+              add(message.toSends, passedOn);
+            }
+            for (int i = 0; message.contiguousTarget >= 0 && i < message.count; ++i) {
+              delivered.emplace(message.first + i, message.contiguousTarget + i);
+            }
+          }
+          scatteredToSends += static_cast<long>(passedOn.size());
+          for (const auto* list : {&schedule.unpackBuffered.onNode, &schedule.unpackBuffered.rest}) {
+            for (int row = 0; row < list->size(); ++row) {
+              delivered.emplace(list->from[row], list->to[row]);
+            }
+          }
+          const auto& left = schedule.scattersToSends ? schedule.relayBuffered : schedule.relay;
+          for (int row = 0; row < left.size(); ++row) {
+            passedOn.emplace(left.from[row], left.to[row]);
+          }
+          std::multiset<std::pair<int, int>> toDeliver, toPassOn;
+          for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
+            toDeliver.emplace(delivery.position, delivery.target);
+          }
+          for (int p = 0; p < plan.sendLength(); ++p) {
+            if (plan.sendSource[p] < 0) {
+              toPassOn.emplace(~plan.sendSource[p], p);
+            }
+          }
+          relays += static_cast<long>(toPassOn.size());
+          EXPECT_EQ(toDeliver, delivered) << where.name << what.name;
+          EXPECT_EQ(toPassOn, passedOn) << where.name << what.name;
+        }
+      }
+    }
+  }
+  // On its way a value is relayed by the leader that sends it, and by the one that receives it.
+  EXPECT_GT(3 * scatteredToSends, relays) << "leaders copy into the receive buffer";
+}
+
 // --- input that cannot be used ---------------------------------------------------------------------------------------
 
 /// Two ranks, rank 0 sends its value 1 to rank 1.

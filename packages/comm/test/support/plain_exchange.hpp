@@ -36,7 +36,9 @@ class PlainExchange {
     for (const Direction direction : Komvos::Impl::bothDirections) {
       const bool forward = direction == Direction::forward;
       directions_[index(direction)] = std::make_unique<Way>(
-          forward ? Komvos::Impl::forwardSchedule(*plan_, copiedReceives()) : Komvos::Impl::reverseSchedule(*plan_),
+          forward ? Komvos::Impl::forwardSchedule(
+                        *plan_, sharedOrNull() ? shared_->copiedMessages() : Komvos::Impl::CopiedMessages())
+                  : Komvos::Impl::reverseSchedule(*plan_),
           direction, comm_, tags_.first() + (forward ? 0 : plan_->numStages), sharedOrNull());
     }
   }
@@ -108,15 +110,6 @@ class PlainExchange {
     return shared_ && shared_->available() ? shared_.get() : nullptr;
   }
 
-  /// Receives whose values this process copies from the memory of another.
-  std::vector<bool> copiedReceives() const {
-    std::vector<bool> copied;
-    for (std::size_t m = 0; sharedOrNull() != nullptr && m < plan_->receives.size(); ++m) {
-      copied.push_back(shared_->receives(Direction::forward)[m].flag != nullptr);
-    }
-    return copied;
-  }
-
   void post(Direction direction, int columns, std::vector<Value>* toFill) {
     for (const auto& way : directions_) {
       way->engine.completeSends();
@@ -158,8 +151,11 @@ class PlainExchange {
     Way& way = now();
     for (int send = way.engine.popReady(); send >= 0; send = way.engine.popReady()) {
       if (way.engine.needsPacking(send)) {
-        gather(way.schedule.relay, way.schedule.relayOffset[send], way.schedule.relayOffset[send + 1], sendBuffer_,
-               receiveBuffer_, way.schedule.relayAdds);
+        const Komvos::Impl::Schedule& s = way.schedule;
+        const bool scatters = inPlace_ && s.scattersToSends;
+        const std::vector<int>& offset = scatters ? s.relayBufferedOffset : s.relayOffset;
+        gather(scatters ? s.relayBuffered : s.relay, offset[send], offset[send + 1], sendBuffer_, receiveBuffer_,
+               s.relayAdds);
       }
       way.engine.startSend(send);
     }

@@ -11,7 +11,7 @@ namespace Komvos::Impl {
 /// The memory of one exchange in one direction. Position p of a buffer is at p * bytesPerValue, and so is entry p of
 /// the vector to fill.
 struct BufferAddresses {
-  const void* sendBuffer = nullptr;
+  void* sendBuffer = nullptr;
   void* receiveBuffer = nullptr;
   /// To be filled in place, see Schedule; null: all messages go to the receive buffer. Must be null where values are
   /// too wide for shared memory, if there is any: MPI cannot scatter.
@@ -27,7 +27,7 @@ struct BufferAddresses {
     return inPlace ? static_cast<char*>(vector) + bytes(receive.contiguousTarget)
                    : static_cast<char*>(receiveBuffer) + bytes(receive.first);
   }
-  bool scatters(const Schedule::Message& receive) const { return vector != nullptr && receive.scatterOffset >= 0; }
+  bool scatters(const Schedule::Message& receive) const { return vector != nullptr && receive.isScattered; }
 
   bool operator==(const BufferAddresses& other) const {
     return bytesPerValue == other.bytesPerValue && sendBuffer == other.sendBuffer &&

@@ -22,30 +22,41 @@ struct DirectionLists {
     explicit Unpack(const UnpackLists& lists) : onNode(lists.onNode), rest(lists.rest) {}
   };
 
-  List pack, relay;
-  DeviceGatherList<Kokkos::HostSpace> relayOnHost;  ///< in the place of `relay` where messages are staged
-  std::vector<int> relayOffset;                     ///< sends + 1, into the rows of the relay list
+  struct Relay {
+    List list;
+    DeviceGatherList<Kokkos::HostSpace> onHost;  ///< in the place of `list` where messages are staged
+    std::vector<int> offset;                     ///< sends + 1, into the rows of the list
+    Relay() = default;
+    Relay(const GatherList& rows, const std::vector<int>& offsets, bool staged)
+        : list(staged ? GatherList{} : rows), onHost(staged ? rows : GatherList{}), offset(offsets) {}
+  };
+
+  List pack;
+  Relay relay, relayBuffered;  ///< the second only if the schedule has it
+  bool scattersToSends = false;
   Unpack unpackAll, unpackBuffered;
 
   DirectionLists(const Schedule& schedule, bool staged)
       : pack(schedule.pack),
-        relay(staged ? GatherList{} : schedule.relay),
-        relayOnHost(staged ? schedule.relay : GatherList{}),
-        relayOffset(schedule.relayOffset),
+        relay(schedule.relay, schedule.relayOffset, staged),
+        relayBuffered(schedule.relayBuffered, schedule.relayBufferedOffset, staged),
+        scattersToSends(schedule.scattersToSends),
         unpackAll(schedule.unpackAll),
         unpackBuffered(schedule.unpackBuffered) {}
   DirectionLists(const SelectedCopies& copies, bool staged)
-      : pack(copies.pack),
-        relay(staged ? GatherList{} : copies.relay),
-        relayOnHost(staged ? copies.relay : GatherList{}),
-        relayOffset(copies.relayOffset) {
+      : pack(copies.pack), relay(copies.relay, copies.relayOffset, staged) {
     unpackAll.rest = List(copies.unpack);
   }
 
+  /// \param inPlace whether messages skip the receive buffer
+  const Relay& relays(bool inPlace) const { return inPlace && scattersToSends ? relayBuffered : relay; }
+
   std::size_t memoryBytes() const {
-    std::size_t bytes = relayOnHost.memoryBytes() + relayOffset.size() * sizeof(int);
-    for (const List* list :
-         {&pack, &relay, &unpackAll.onNode, &unpackAll.rest, &unpackBuffered.onNode, &unpackBuffered.rest}) {
+    std::size_t bytes = 0;
+    for (const Relay* one : {&relay, &relayBuffered}) {
+      bytes += one->list.memoryBytes() + one->onHost.memoryBytes() + one->offset.size() * sizeof(int);
+    }
+    for (const List* list : {&pack, &unpackAll.onNode, &unpackAll.rest, &unpackBuffered.onNode, &unpackBuffered.rest}) {
       bytes += list->memoryBytes();
     }
     return bytes;

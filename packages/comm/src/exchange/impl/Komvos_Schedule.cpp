@@ -7,8 +7,8 @@
 // How this works. A plan lists messages, where each sent value comes from (the vector, or a received position) and
 // where each received value goes. forwardSchedule() sorts the sent values into `pack` and `relay`, and each pair (a
 // receive, a send that relays one of its values) becomes an edge: the send waits for the receive. setDependencies()
-// turns edges into lists and counts. setTargetsInPlace() finds the messages whose values all stay here, each at one
-// place, and deliveries become the unpack lists, with and without these messages.
+// turns edges into lists and counts. setContiguousTargets() and setScattered() find the messages that skip the receive
+// buffer; relays and deliveries become lists with and without these messages.
 //
 // reverseSchedule() exchanges the roles: the plan's receives are sent, its sends are received. A value is first the sum
 // of the targets it was delivered to (`pack`), then gets what comes back along the messages it was relayed in (`relay`,
@@ -32,7 +32,7 @@ std::vector<int> messageOf(const std::vector<PlanMessage>& messages, int length)
 std::vector<Schedule::Message> copyMessages(const std::vector<PlanMessage>& messages) {
   std::vector<Schedule::Message> result;
   for (const PlanMessage& m : messages) {
-    result.push_back({m.peer, m.stage, m.first, m.count, 0, -1, -1});
+    result.push_back({m.peer, m.stage, m.first, m.count, 0});
   }
   return result;
 }
@@ -79,24 +79,104 @@ std::vector<int> onlyTargets(const ExchangePlan& plan) {
   return targetOf;
 }
 
-/// Marks the receives that are contiguous or scattered, see Schedule.
-void setTargetsInPlace(Schedule& schedule, const ExchangePlan& plan, const std::vector<bool>& canScatter) {
+/// Marks the receives that are contiguous.
+void setContiguousTargets(Schedule& schedule, const ExchangePlan& plan) {
   const std::vector<int> targetOf = onlyTargets(plan);
-  for (std::size_t m = 0; m < schedule.receives.size(); ++m) {
-    Schedule::Message& message = schedule.receives[m];
+  for (Schedule::Message& message : schedule.receives) {
     const auto targets = targetOf.begin() + message.first;
-    const bool allStay = std::all_of(targets, targets + message.count, [](int target) { return target >= 0; });
-    bool contiguous = allStay;
+    bool contiguous = std::all_of(targets, targets + message.count, [](int target) { return target >= 0; });
     for (int i = 1; i < message.count; ++i) {
       contiguous = contiguous && targets[i] == targets[0] + i;
     }
     if (contiguous) {
       message.contiguousTarget = targets[0];
-    } else if (allStay && !canScatter.empty() && canScatter[m]) {
-      message.scatterOffset = static_cast<int>(schedule.scatterTargets.size());
-      schedule.scatterTargets.insert(schedule.scatterTargets.end(), targets, targets + message.count);
     }
   }
+}
+
+/// Where values of one message go: (value, entry), ascending.
+using ScatterPairs = std::vector<std::pair<int, int>>;
+
+/// Whether each of `count` values goes to one entry.
+bool inOrder(const ScatterPairs& pairs, int count) {
+  for (int i = 0; i < static_cast<int>(pairs.size()); ++i) {
+    if (pairs[i].first != i) {
+      return false;
+    }
+  }
+  return static_cast<int>(pairs.size()) == count;
+}
+
+Schedule::Scatter storePairs(Schedule& schedule, const ScatterPairs& pairs, int count) {
+  Schedule::Scatter scatter{static_cast<int>(schedule.scatterTargets.size()), static_cast<int>(pairs.size()), -1};
+  if (!inOrder(pairs, count)) {
+    scatter.from = static_cast<int>(schedule.scatterSources.size());
+  }
+  for (const auto& [value, entry] : pairs) {
+    schedule.scatterTargets.push_back(entry);
+    if (scatter.from >= 0) {
+      schedule.scatterSources.push_back(value);
+    }
+  }
+  return scatter;
+}
+
+/// Marks the receives that are scattered, and lists where their values go.
+void setScattered(Schedule& schedule, const ExchangePlan& plan, const CopiedMessages& copied,
+                  const std::vector<int>& receiveOf) {
+  if (copied.receives.empty()) {
+    return;
+  }
+  std::vector<bool> canScatter = copied.receives;
+  std::vector<ScatterPairs> toVector(schedule.receives.size()), toSends(schedule.receives.size());
+  const auto append = [&](std::vector<ScatterPairs>& lists, int position, int entry) {
+    const int receive = receiveOf[position];
+    lists[receive].emplace_back(position - schedule.receives[receive].first, entry);
+  };
+  for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
+    append(toVector, delivery.position, delivery.target);
+  }
+  for (std::size_t m = 0; m < plan.sends.size(); ++m) {
+    for (int p = plan.sends[m].first; p < plan.sends[m].first + plan.sends[m].count; ++p) {
+      if (const int source = plan.sendSource[p]; source < 0) {
+        append(toSends, ~source, p);
+        if (copied.sendsReadInPlace[m]) {  // its receiver reads the receive buffer
+          canScatter[receiveOf[~source]] = false;
+        }
+      }
+    }
+  }
+  for (std::size_t m = 0; m < schedule.receives.size(); ++m) {
+    Schedule::Message& message = schedule.receives[m];
+    const auto isSimple = [&](const ScatterPairs& pairs) { return pairs.empty() || inOrder(pairs, message.count); };
+    std::sort(toVector[m].begin(), toVector[m].end());
+    std::sort(toSends[m].begin(), toSends[m].end());
+    const bool oneIndexDoes = isSimple(toVector[m]) && isSimple(toSends[m]);
+    if (canScatter[m] && message.contiguousTarget < 0 && (oneIndexDoes || !copied.picked[m])) {
+      message.isScattered = true;
+      message.toVector = storePairs(schedule, toVector[m], message.count);
+      message.toSends = storePairs(schedule, toSends[m], message.count);
+      schedule.scattersToSends = schedule.scattersToSends || message.toSends.count > 0;
+    }
+  }
+}
+
+/// `relayBuffered`: `relay` without the values of scattered messages.
+void setBufferedRelays(Schedule& schedule, const std::vector<int>& receiveOf) {
+  if (!schedule.scattersToSends) {
+    return;
+  }
+  for (std::size_t send = 0; send < schedule.sends.size(); ++send) {
+    schedule.relayBufferedOffset.push_back(schedule.relayBuffered.size());
+    for (int row = schedule.relayOffset[send]; row < schedule.relayOffset[send + 1]; ++row) {
+      const int from = schedule.relay.from[row];
+      if (!schedule.receives[receiveOf[from]].isScattered) {
+        schedule.relayBuffered.to.push_back(schedule.relay.to[row]);
+        schedule.relayBuffered.from.push_back(from);
+      }
+    }
+  }
+  schedule.relayBufferedOffset.push_back(schedule.relayBuffered.size());
 }
 
 /// Deliveries of a plan to unpack lists. \param receiveOf which receive a position belongs to
@@ -111,7 +191,7 @@ void setUnpackLists(Schedule& schedule, const ExchangePlan& plan, const std::vec
     const int receive = receiveOf[delivery.position];
     const Schedule::Message& message = schedule.receives[receive];
     append(schedule.unpackAll, delivery);
-    if (message.contiguousTarget < 0 && message.scatterOffset < 0) {
+    if (message.contiguousTarget < 0 && !message.isScattered) {
       append(schedule.unpackBuffered, delivery);
     }
     if (delivery.onNode) {
@@ -169,7 +249,7 @@ GatherList packTargets(const ExchangePlan& plan) {
 
 }  // namespace
 
-Schedule forwardSchedule(const ExchangePlan& plan, const std::vector<bool>& canScatter) {
+Schedule forwardSchedule(const ExchangePlan& plan, const CopiedMessages& copied) {
   Schedule schedule;
   schedule.sends = copyMessages(plan.sends);
   schedule.receives = copyMessages(plan.receives);
@@ -177,7 +257,9 @@ Schedule forwardSchedule(const ExchangePlan& plan, const std::vector<bool>& canS
   schedule.receiveLength = plan.receiveLength();
   const std::vector<int> receiveOf = messageOf(plan.receives, plan.receiveLength());
   setForwardSends(schedule, plan, receiveOf);
-  setTargetsInPlace(schedule, plan, canScatter);
+  setContiguousTargets(schedule, plan);
+  setScattered(schedule, plan, copied, receiveOf);
+  setBufferedRelays(schedule, receiveOf);
   setUnpackLists(schedule, plan, receiveOf);
   return schedule;
 }
@@ -257,14 +339,14 @@ SelectedCopies reverseSelection(const ExchangePlan& plan) {
 }
 
 void Schedule::dropLists() {
-  pack = relay = GatherList();
-  relayOffset = {};
+  pack = relay = relayBuffered = GatherList();
+  relayOffset = relayBufferedOffset = {};
   unpackAll = unpackBuffered = UnpackLists();
 }
 
 std::size_t Schedule::memoryBytes() const {
   return (sends.size() + receives.size()) * sizeof(Message) + onNodeReceive.size() / 8 +
-         (dependentOffset.size() + dependents.size() + scatterTargets.size()) * sizeof(int);
+         (dependentOffset.size() + dependents.size() + scatterTargets.size() + scatterSources.size()) * sizeof(int);
 }
 
 }  // namespace Komvos::Impl

@@ -31,6 +31,14 @@ struct UnpackLists {
   GatherList rest;
 };
 
+/// Which messages of the forward direction go through memory that the node shares: a receiver copies their values one
+/// by one, and can put them anywhere. No lists: none.
+struct CopiedMessages {
+  std::vector<bool> receives;
+  std::vector<bool> picked;            ///< receives whose values are at positions anywhere in the sender's memory
+  std::vector<bool> sendsReadInPlace;  ///< sends whose receiver reads our receive buffer
+};
+
 /// One direction of a plan, for one rank. Forward: owned values to ghosts, one source for each position. Reverse: the
 /// same messages backwards, ghosts summed into owned values; every sum has a fixed order, so results do not depend on
 /// the order in which messages arrive.
@@ -39,17 +47,27 @@ struct UnpackLists {
 /// buffer of a rank it only passes through to the send buffer there, an unpack list from the receive buffer to the
 /// vector.
 ///
-/// Forward, a message whose values all stay here, each at one place of the vector, can skip the receive buffer:
-///  - *contiguous*: its values fill consecutive entries, so that the message itself can be received there;
-///  - *scattered*: they fill entries anywhere; only a receiver that copies them one by one can put them there.
-/// `unpackAll` is for vectors that are not known when messages arrive: every value is in the receive buffer.
-/// `unpackBuffered` is for those that are: contiguous and scattered messages are in place, and left out.
+/// Forward, messages can skip the receive buffer:
+///  - *contiguous*: all values stay here, and fill consecutive entries of the vector: the message itself can be
+///  received
+///    there;
+///  - *scattered*: a receiver that copies values one by one puts them where they belong, those that stay here in the
+///    vector, and those that travel on in the send buffer.
+/// `unpackAll` and `relay` are for vectors that are not known when messages arrive: every value is in the receive
+/// buffer. `unpackBuffered` and `relayBuffered` are for those that are: contiguous and scattered messages are in place,
+/// and left out.
 struct Schedule {
+  /// Value from[i] of a message goes to entry to[i]: lists in scatterTargets and scatterSources.
+  struct Scatter {
+    int to = 0, count = 0;
+    int from = -1;  ///< -1: value i goes to entry to[i]
+  };
   struct Message {
     int peer, stage, first, count;
     int waitsFor;               ///< sends only: receives that must be complete before it can be packed
     int contiguousTarget = -1;  ///< receives only, if contiguous: the first entry of the vector that it fills
-    int scatterOffset = -1;     ///< receives only, if scattered: its entries are scatterTargets[scatterOffset], ...
+    bool isScattered = false;   ///< receives only
+    Scatter toVector = {}, toSends = {};
   };
   std::vector<Message> sends;
   std::vector<Message> receives;
@@ -63,12 +81,15 @@ struct Schedule {
   GatherList relay;              ///< send buffer from the receive buffer; rows of one send are consecutive
   std::vector<int> relayOffset;  ///< sends + 1, into the rows of `relay`
   bool relayAdds = false;        ///< `relay` adds to what `pack` wrote
+  bool scattersToSends = false;  ///< else `relayBuffered` is not there, and `relay` in its place
+  GatherList relayBuffered;
+  std::vector<int> relayBufferedOffset;
   UnpackLists unpackAll;
   UnpackLists unpackBuffered;
-  std::vector<int> scatterTargets;
+  std::vector<int> scatterTargets, scatterSources;
   std::vector<bool> onNodeReceive;  ///< receives that `unpackAll.onNode` reads
 
-  /// Frees the GatherLists and relayOffset: they have been copied to where they are used.
+  /// Frees the GatherLists and the offsets of relays: they have been copied to where they are used.
   void dropLists();
   std::size_t memoryBytes() const;  ///< without these
 };
@@ -83,8 +104,7 @@ struct SelectedCopies {
 };
 SelectedCopies reverseSelection(const ExchangePlan& plan);
 
-/// \param canScatter receives whose values this process copies itself, so that it can put them anywhere; none if empty
-Schedule forwardSchedule(const ExchangePlan& plan, const std::vector<bool>& canScatter = {});
+Schedule forwardSchedule(const ExchangePlan& plan, const CopiedMessages& copied = {});
 Schedule reverseSchedule(const ExchangePlan& plan);
 
 }  // namespace Komvos::Impl

@@ -178,6 +178,18 @@ void SharedMemoryBuffers::sharePositions(const ExchangePlan& plan, int firstTag)
   waitForAll(requests);
 }
 
+CopiedMessages SharedMemoryBuffers::copiedMessages() const {
+  CopiedMessages copied;
+  for (const Slot& slot : receives(Direction::forward)) {
+    copied.receives.push_back(slot.flag != nullptr);
+    copied.picked.push_back(slot.positions != nullptr);
+  }
+  for (const Slot& slot : sends(Direction::forward)) {
+    copied.sendsReadInPlace.push_back(slot.inReceiveBuffer);
+  }
+  return copied;
+}
+
 std::size_t SharedMemoryBuffers::memoryBytes() const {
   std::size_t bytes = numFlags_ * sizeof(SharedMemoryFlag);
   for (const Direction d : bothDirections) {

@@ -61,6 +61,8 @@ class SharedMemoryBuffers {
   char* inbound() const { return inbound_; }
   const std::vector<Slot>& sends(Direction d) const { return sends_[index(d)]; }
   const std::vector<Slot>& receives(Direction d) const { return receives_[index(d)]; }
+  /// For forwardSchedule().
+  CopiedMessages copiedMessages() const;
   const NodeMemory& memory() const { return *memory_; }
 
   /// Waits until the receivers have copied all that was published, in either direction: both buffers may be written

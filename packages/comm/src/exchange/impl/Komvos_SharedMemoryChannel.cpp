@@ -4,9 +4,9 @@
 
 // How this works. The sender packs into its send buffer, which lies in shared memory, and publishes: it stores the
 // number of the exchange in the flag of the message. The receiver looks at the flags of the receives it still waits for
-// and, when one shows the number of its own exchange, copies the values itself: into its receive buffer, or into the
-// vector where they are contiguous or scattered (see Schedule). Then it acknowledges in the other half of the flag.
-// Values that the sender only relays are read from the sender's receive buffer, at positions known from set-up.
+// and, when one shows the number of its own exchange, copies the values itself: into its receive buffer, or to where
+// they belong, in the vector and in its own send buffer (see Schedule). Then it acknowledges in the other half of the
+// flag. Values that the sender only relays are read from the sender's receive buffer, at positions known from set-up.
 //
 // The two MPI_Win_sync (after the sender's stores, before the receiver's loads) are what MPI demands of programs that
 // share a window; release and acquire on the flag order the same accesses for the compiler and the processor.
@@ -26,6 +26,18 @@ void copyValues(char* to, const int* toIndex, const char* from, const int* fromI
     const std::size_t t = toIndex != nullptr ? toIndex[i] : i;
     const std::size_t f = fromIndex != nullptr ? fromIndex[i] : i;
     std::memcpy(to + t * bytes, from + f * bytes, bytes);
+  }
+}
+
+void copyBySize(char* to, const int* toIndex, const char* from, const int* fromIndex, int count, int size) {
+  if (toIndex == nullptr && fromIndex == nullptr) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * size);
+  } else if (size == 8) {
+    copyValues<8>(to, toIndex, from, fromIndex, count, 8);
+  } else if (size == 4) {
+    copyValues<4>(to, toIndex, from, fromIndex, count, 4);
+  } else {
+    copyValues<0>(to, toIndex, from, fromIndex, count, size);
   }
 }
 
@@ -74,19 +86,19 @@ void SharedMemoryChannel::copy(int receive, const BufferAddresses& to) const {
   const Slot& slot = receives_[receive];
   const Schedule::Message& m = schedule_.receives[receive];
   const int size = to.bytesPerValue;
-  const bool scatters = to.scatters(m);
-  char* const target = scatters ? static_cast<char*>(to.vector) : to.receiveAddress(m);
-  const int* const targetIndex = scatters ? &schedule_.scatterTargets[m.scatterOffset] : nullptr;
   const char* const source = slot.bufferOfSender + (slot.positions != nullptr ? 0 : slot.first * size);
-  if (targetIndex == nullptr && slot.positions == nullptr) {
-    std::memcpy(target, source, static_cast<std::size_t>(m.count) * size);
-  } else if (size == 8) {
-    copyValues<8>(target, targetIndex, source, slot.positions, m.count, 8);
-  } else if (size == 4) {
-    copyValues<4>(target, targetIndex, source, slot.positions, m.count, 4);
-  } else {
-    copyValues<0>(target, targetIndex, source, slot.positions, m.count, size);
+  if (!to.scatters(m)) {
+    copyBySize(to.receiveAddress(m), nullptr, source, slot.positions, m.count, size);
+    return;
   }
+  const auto scatter = [&](void* target, const Schedule::Scatter& list) {
+    const int* const from = list.from >= 0 ? &schedule_.scatterSources[list.from] : slot.positions;
+    if (list.count > 0) {
+      copyBySize(static_cast<char*>(target), &schedule_.scatterTargets[list.to], source, from, list.count, size);
+    }
+  };
+  scatter(to.vector, m.toVector);
+  scatter(to.sendBuffer, m.toSends);
 }
 
 std::size_t SharedMemoryChannel::memoryBytes() const {
