@@ -18,12 +18,13 @@ using List = Kokkos::View<double*, Memory>;
 struct ThreeDots {
   using scalar = double;
   static constexpr int dots = 3;
-  List a, b;
-  KOKKOS_INLINE_FUNCTION void operator()(int i, double* sums) const {
-    sums[0] += a(i) * b(i);
-    sums[1] += b(i);
-    sums[2] += 1;
-    a(i) += 1;
+  List a, b, ones;
+  template <class At, class Value>
+  KOKKOS_INLINE_FUNCTION void rows(const At& at, Value* sums) const {
+    sums[0] += at(a) * at(b);
+    sums[1] += at(b);
+    sums[2] += at(ones);
+    at.write(a, at(a) + at(ones));
   }
 };
 
@@ -39,9 +40,11 @@ TEST(DotsInOrder, HaveEachRowOnceByOneThreadAndByTeams) {
       expected[2] += 1;
     }
     for (const bool byTeams : {false, true}) {
-      const List as = deviceList<Memory>("a", a), bs = deviceList<Memory>("b", b);
+      const List as = deviceList<Memory>("a", a), bs = deviceList<Memory>("b", b),
+                 ones = deviceList<Memory>("ones", std::vector<double>(n, 1.0));
       Kokkos::View<double*, Memory> partial;
-      EXPECT_EQ(expected, runRowsInOrder(Space(), "dots", n, ThreeDots{as, bs}, partial, byTeams)) << n << " rows";
+      EXPECT_EQ(expected, runRowsInOrder(Space(), "dots", n, ThreeDots{as, bs, ones}, partial, byTeams))
+          << n << " rows";
       const auto written = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), as);
       for (int i = 0; i < n; ++i) {
         ASSERT_EQ(a[i] + 1, written(i)) << n << " rows";

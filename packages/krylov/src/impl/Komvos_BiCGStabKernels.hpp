@@ -1,32 +1,125 @@
 /// \file Komvos_BiCGStabKernels.hpp
 /// The vector work of BiCGStab, fused: each kernel reads and writes every vector once.
 ///
-/// Kernels work on one column; all views are [rows]. Dots are (a, b) = sum of conj(a_i) b_i over the rows of this rank,
-/// in an order that depends on the number of threads alone.
+/// Kernels work on one column; all views are [rows], contiguous. Dots are (a, b) = sum of conj(a_i) b_i over the rows
+/// of this rank, in an order that depends on the number of threads alone.
 #pragma once
 
 #include <Kokkos_Core.hpp>
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <type_traits>
 
 #include "Komvos_KokkosShim.hpp"
 
+// How this works. A kernel is a struct with `rows(at, sums)`, the work of one row or of several at once: `at(vector)`
+// reads it there, `at.write(vector, value)` writes it, and `sums` are the dots, of which each row adds to its own. On
+// the host, real numbers are worked on in fours: compilers make vectors of four rows, but not of sums whose order they
+// must keep, and a sum in one number would wait for each addition before the next.
 namespace Komvos::Impl {
 
 /// conj(a) b
 template <class Value>
 KOKKOS_INLINE_FUNCTION Value product(const Value& a, const Value& b) {
-  if constexpr (std::is_floating_point_v<Value>) {
-    return a * b;
-  } else {
-    return Kokkos::conj(a) * b;
-  }
+  return a * b;
+}
+template <class Real>
+KOKKOS_INLINE_FUNCTION Kokkos::complex<Real> product(const Kokkos::complex<Real>& a, const Kokkos::complex<Real>& b) {
+  return Kokkos::conj(a) * b;
 }
 
-/// Calls `row(i, sums)` for all rows; `sums` are Row::dots numbers to which it adds. On the host the sums of a few rows
-/// stay in registers.
+/// One row.
+template <class Scalar>
+struct OneRow {
+  using value = Scalar;
+  static constexpr int count = 1;
+  int row;
+  template <class Vector>
+  KOKKOS_INLINE_FUNCTION Scalar operator()(const Vector& vector) const {
+    return vector(row);
+  }
+  template <class Vector>
+  KOKKOS_INLINE_FUNCTION void write(const Vector& vector, const Scalar& number) const {
+    vector(row) = number;
+  }
+  static KOKKOS_INLINE_FUNCTION Scalar sum(const Scalar& one) { return one; }
+};
+
+#if defined(__GNUC__) && !defined(__CUDACC__) && !defined(__HIPCC__)
+/// Rows on the host, as many as fit into the vectors that every x86 processor has: of longer ones the sums would not
+/// fit into its registers.
+template <class Real>
+struct SomeRows {
+  typedef Real value __attribute__((vector_size(16)));
+  static constexpr int count = 16 / sizeof(Real);
+  int row;
+  template <class Vector>
+  value operator()(const Vector& vector) const {
+    value numbers;
+    std::memcpy(&numbers, vector.data() + row, sizeof(numbers));
+    return numbers;
+  }
+  template <class Vector>
+  void write(const Vector& vector, const value& numbers) const {
+    std::memcpy(vector.data() + row, &numbers, sizeof(numbers));
+  }
+  static Real sum(const value& numbers) {
+    Real all = numbers[0];
+    for (int i = 1; i < count; ++i) {
+      all += numbers[i];
+    }
+    return all;
+  }
+};
+
+/// Rows that are worked on at once.
+template <class Scalar, bool OnHost, class = void>
+struct RowsAtOnceOf {
+  using type = OneRow<Scalar>;
+};
+template <class Real>
+struct RowsAtOnceOf<Real, true, std::enable_if_t<std::is_same_v<Real, float> || std::is_same_v<Real, double>>> {
+  using type = SomeRows<Real>;
+};
+template <class Scalar, bool OnHost>
+using RowsAtOnce = typename RowsAtOnceOf<Scalar, OnHost>::type;
+#else
+template <class Scalar, bool>
+using RowsAtOnce = OneRow<Scalar>;
+#endif
+
+/// Rows begin, begin + step, ... before `end`, by as many as `At` has at once. Adds to `sums` and returns the first row
+/// that is left.
+template <class At, class Row>
+KOKKOS_INLINE_FUNCTION int runWhole(const Row& row, int begin, int end, int step, typename Row::scalar* sums) {
+  constexpr int numSums = Row::dots > 0 ? static_cast<int>(Row::dots) : 1;
+  typename At::value parts[numSums] = {};
+  int i = begin;
+  for (; i + At::count <= end; i += At::count * step) {
+    row.rows(At{i}, parts);
+  }
+  for (int d = 0; d < Row::dots; ++d) {
+    sums[d] += At::sum(parts[d]);
+  }
+  return i;
+}
+
+/// All of them. \tparam OnHost if so, and step is 1, several at once
+template <bool OnHost, class Row>
+KOKKOS_INLINE_FUNCTION void runAll(const Row& row, int begin, int end, int step, typename Row::scalar* sums) {
+  using scalar = typename Row::scalar;
+  if constexpr (OnHost) {
+    if (step == 1) {
+      begin = runWhole<RowsAtOnce<scalar, OnHost>>(row, begin, end, 1, sums);
+    }
+  }
+  runWhole<OneRow<scalar>>(row, begin, end, step, sums);
+}
+
+/// Runs `row` over all rows, with dots. On the host those of a few rows stay in registers.
 template <class Row, class ExecutionSpace>
 struct RowsWithDots {
   using execution_space = ExecutionSpace;
@@ -46,9 +139,7 @@ struct RowsWithDots {
     }
     const int begin = chunk * rowsAtOnce;
     const int end = begin + rowsAtOnce < numRows ? begin + rowsAtOnce : numRows;
-    for (int i = begin; i < end; ++i) {
-      row(i, sums);
-    }
+    runAll<runsOnHost<ExecutionSpace>()>(row, begin, end, 1, sums);
     for (int d = 0; d < Row::dots; ++d) {
       result[d] += sums[d];
     }
@@ -66,6 +157,26 @@ std::array<typename Row::scalar, Row::dots> runRows(const ExecutionSpace& space,
   Kokkos::parallel_reduce(label, range(space, 0, chunks), Functor{row, numRows}, result);
   fence(space, "Komvos::BiCGStab: dots are needed on the host");
   return sums;
+}
+
+/// Runs the rows of a kernel without dots.
+template <class Row, class ExecutionSpace>
+struct RowsWithoutDots {
+  static constexpr int rowsAtOnce = runsOnHost<ExecutionSpace>() ? 256 : 1;
+  Row row;
+  int numRows;
+  KOKKOS_INLINE_FUNCTION void operator()(int chunk) const {
+    const int begin = chunk * rowsAtOnce;
+    const int end = begin + rowsAtOnce < numRows ? begin + rowsAtOnce : numRows;
+    runAll<runsOnHost<ExecutionSpace>()>(row, begin, end, 1, static_cast<typename Row::scalar*>(nullptr));
+  }
+};
+
+template <class Row, class ExecutionSpace>
+void runUpdates(const ExecutionSpace& space, const std::string& label, int numRows, const Row& row) {
+  using Functor = RowsWithoutDots<Row, ExecutionSpace>;
+  const int chunks = (numRows + Functor::rowsAtOnce - 1) / Functor::rowsAtOnce;
+  Kokkos::parallel_for(label, range(space, 0, chunks), Functor{row, numRows});
 }
 
 /// Dots of 1,024 rows: by one thread of a host, or by a team of a device, whose lanes take each every so many-th row
@@ -126,9 +237,7 @@ struct DotsOfChunk {
     for (int d = 0; d < Row::dots; ++d) {
       sums[d] = scalar(0);
     }
-    for (int i = begin; i < end; i += step) {
-      row(i, sums);
-    }
+    runAll<runsOnHost<ExecutionSpace>()>(row, begin, end, step, sums);
   }
 };
 
@@ -206,38 +315,39 @@ struct PipelinedDirections {
   bool preconditioned;
   RowWork work;
 
-  KOKKOS_INLINE_FUNCTION void operator()(int i, scalar* sums) const {
-    const scalar wHatI = preconditioned ? wHat(i) : w(i);
-    scalar pI, sI, sHatI, zI;
+  template <class At, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION void rows(const At& at, Value* sums) const {
+    const Value wHatI = preconditioned ? at(wHat) : at(w);
+    Value pI, sI, sHatI, zI;
     if (work == RowWork::dots) {
-      pI = p(i);
-      sI = s(i);
-      sHatI = preconditioned ? sHat(i) : sI;
-      zI = z(i);
+      pI = at(p);
+      sI = at(s);
+      sHatI = preconditioned ? at(sHat) : sI;
+      zI = at(z);
     } else {
-      pI = preconditioned ? rHat(i) : r(i);
-      sI = w(i);
+      pI = preconditioned ? at(rHat) : at(r);
+      sI = at(w);
       sHatI = wHatI;
-      zI = t(i);
+      zI = at(t);
       if (beta != scalar(0)) {                                            // else the old directions may hold anything
-        pI += beta * (p(i) - omega * (preconditioned ? sHat(i) : s(i)));  // p^ = r^ + beta (p^ - omega s^)
-        sI += beta * (s(i) - omega * z(i));                               // s = w + beta (s - omega z)
+        pI += beta * (at(p) - omega * (preconditioned ? at(sHat) : at(s)));  // p^ = r^ + beta (p^ - omega s^)
+        sI += beta * (at(s) - omega * at(z));                                // s = w + beta (s - omega z)
         if (preconditioned) {
-          sHatI += beta * (sHat(i) - omega * zHat(i));  // s^ = w^ + beta (s^ - omega z^)
+          sHatI += beta * (at(sHat) - omega * at(zHat));  // s^ = w^ + beta (s^ - omega z^)
         }
-        zI += beta * (z(i) - omega * v(i));  // z = t + beta (z - omega v)
+        zI += beta * (at(z) - omega * at(v));  // z = t + beta (z - omega v)
       }
-      p(i) = pI;
-      s(i) = sI;
-      z(i) = zI;
+      at.write(p, pI);
+      at.write(s, sI);
+      at.write(z, zI);
       if (preconditioned) {
-        sHat(i) = sHatI;
+        at.write(sHat, sHatI);
       }
       if (work == RowWork::updates) {
         return;
       }
     }
-    const scalar q = r(i) - alpha * sI, y = w(i) - alpha * zI;
+    const Value q = at(r) - alpha * sI, y = at(w) - alpha * zI;
     if (preconditioned) {
       sums[sHatsHat] += product(sHatI, sHatI);
       sums[wHatwHat] += product(wHatI, wHatI);
@@ -264,37 +374,39 @@ struct PipelinedResiduals {
   bool preconditioned;
   RowWork work;
 
-  KOKKOS_INLINE_FUNCTION void operator()(int i, scalar* sums) const {
-    scalar xI = x(i), rI = r(i), wI = w(i);
-    scalar rHatI = preconditioned ? rHat(i) : rI;
+  template <class At, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION void rows(const At& at, Value* sums) const {
+    Value xI = at(x), rI = at(r), wI = at(w);
+    Value rHatI = preconditioned ? at(rHat) : rI;
     if (work != RowWork::dots) {
-      const scalar q = rI - alpha * s(i), y = wI - alpha * z(i);
-      const scalar qHat = preconditioned ? rHatI - alpha * sHat(i) : q;
-      xI += alpha * p(i) + omega * qHat;                                         // x += alpha p^ + omega q^
-      rI = q - omega * y;                                                        // r = q - omega y
-      rHatI = preconditioned ? qHat - omega * (wHat(i) - alpha * zHat(i)) : rI;  // r^ = q^ - omega (w^ - alpha z^)
-      wI = y - omega * (t(i) - alpha * v(i));                                    // w = y - omega (t - alpha v)
-      x(i) = xI;
-      r(i) = rI;
-      w(i) = wI;
+      const Value q = rI - alpha * at(s), y = wI - alpha * at(z);
+      const Value qHat = preconditioned ? rHatI - alpha * at(sHat) : q;
+      xI += alpha * at(p) + omega * qHat;                                          // x += alpha p^ + omega q^
+      rI = q - omega * y;                                                          // r = q - omega y
+      rHatI = preconditioned ? qHat - omega * (at(wHat) - alpha * at(zHat)) : rI;  // r^ = q^ - omega (w^ - alpha z^)
+      wI = y - omega * (at(t) - alpha * at(v));                                    // w = y - omega (t - alpha v)
+      at.write(x, xI);
+      at.write(r, rI);
+      at.write(w, wI);
       if (preconditioned) {
-        rHat(i) = rHatI;
+        at.write(rHat, rHatI);
       }
       if (work == RowWork::updates) {
         return;
       }
     }
-    sums[shadowR] += product(shadow(i), rI);
-    sums[shadowW] += product(shadow(i), wI);
-    sums[shadowS] += product(shadow(i), s(i));
-    sums[shadowZ] += product(shadow(i), z(i));
-    sums[shadowShadow] += product(shadow(i), shadow(i));
+    const Value shadowI = at(shadow);
+    sums[shadowR] += product(shadowI, rI);
+    sums[shadowW] += product(shadowI, wI);
+    sums[shadowS] += product(shadowI, at(s));
+    sums[shadowZ] += product(shadowI, at(z));
+    sums[shadowShadow] += product(shadowI, shadowI);
     sums[rr] += product(rI, rI);
     sums[xx] += product(xI, xI);
     sums[ww] += product(wI, wI);
     if (preconditioned) {
       sums[rHatrHat] += product(rHatI, rHatI);
-      sums[zHatzHat] += product(zHat(i), zHat(i));
+      sums[zHatzHat] += product(at(zHat), at(zHat));
     }
   }
 };
@@ -307,9 +419,11 @@ struct MergedShadowDots {
 
   Vector shadow, s;
 
-  KOKKOS_INLINE_FUNCTION void operator()(int i, scalar* sums) const {
-    sums[shadowS] += product(shadow(i), s(i));
-    sums[ss] += product(s(i), s(i));
+  template <class At, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION void rows(const At& at, Value* sums) const {
+    const Value sI = at(s);
+    sums[shadowS] += product(at(shadow), sI);
+    sums[ss] += product(sI, sI);
   }
 };
 
@@ -317,11 +431,15 @@ struct MergedShadowDots {
 template <class Vector>
 struct MergedHalfStep {
   using scalar = typename Vector::non_const_value_type;
+  static constexpr int dots = 0;
 
   Vector r, s;
   scalar alpha;
 
-  KOKKOS_INLINE_FUNCTION void operator()(int i) const { r(i) -= alpha * s(i); }
+  template <class At, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION void rows(const At& at, Value*) const {
+    at.write(r, at(r) - alpha * at(s));
+  }
 };
 
 /// After y = A q^. Reads 3 vectors.
@@ -332,13 +450,15 @@ struct MergedStabilizerDots {
 
   Vector q, y, shadow;
 
-  KOKKOS_INLINE_FUNCTION void operator()(int i, scalar* sums) const {
-    sums[qy] += product(y(i), q(i));
-    sums[yy] += product(y(i), y(i));
-    sums[qq] += product(q(i), q(i));
-    sums[shadowQ] += product(shadow(i), q(i));
-    sums[shadowY] += product(shadow(i), y(i));
-    sums[shadowShadow] += product(shadow(i), shadow(i));
+  template <class At, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION void rows(const At& at, Value* sums) const {
+    const Value qI = at(q), yI = at(y), shadowI = at(shadow);
+    sums[qy] += product(yI, qI);
+    sums[yy] += product(yI, yI);
+    sums[qq] += product(qI, qI);
+    sums[shadowQ] += product(shadowI, qI);
+    sums[shadowY] += product(shadowI, yI);
+    sums[shadowShadow] += product(shadowI, shadowI);
   }
 };
 
@@ -346,16 +466,18 @@ struct MergedStabilizerDots {
 template <class Vector>
 struct MergedUpdate {
   using scalar = typename Vector::non_const_value_type;
+  static constexpr int dots = 0;
 
   Vector x, r, p;  ///< updated; r holds q before
   Vector pHat, qHat, s, y;
   scalar alpha, beta, omega;
 
-  KOKKOS_INLINE_FUNCTION void operator()(int i) const {
-    x(i) += alpha * pHat(i) + omega * qHat(i);
-    const scalar rI = r(i) - omega * y(i);
-    r(i) = rI;
-    p(i) = rI + beta * (p(i) - omega * s(i));
+  template <class At, class Value>
+  KOKKOS_FORCEINLINE_FUNCTION void rows(const At& at, Value*) const {
+    at.write(x, at(x) + alpha * at(pHat) + omega * at(qHat));
+    const Value rI = at(r) - omega * at(y);
+    at.write(r, rI);
+    at.write(p, rI + beta * (at(p) - omega * at(s)));
   }
 };
 

@@ -87,8 +87,7 @@ void MergedIteration<S, L, G, N>::chooseAlpha() {
     }
     alpha_[j] = rho_[j] / shadowS;
     const View q = this->column(*r_, j), from = this->column(*s_, j);
-    Kokkos::parallel_for("Komvos::BiCGStab: q = r - alpha s", range(space, 0, this->localRows()),
-                         MergedHalfStep<View>{q, from, alpha_[j]});
+    runUpdates(space, "Komvos::BiCGStab: q = r - alpha s", this->localRows(), MergedHalfStep<View>{q, from, alpha_[j]});
   }
 }
 
@@ -121,10 +120,10 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
     }
     beta_[j] = omega_[j] == impl_scalar_type(0) ? impl_scalar_type(0) : (rho / rho_[j]) * (alpha_[j] / omega_[j]);
     rho_[j] = rho;
-    Kokkos::parallel_for("Komvos::BiCGStab: x, r and p", range(space, 0, this->localRows()),
-                         MergedUpdate<View>{this->column(this->x(), j), this->column(*r_, j), this->column(*p_, j),
-                                            this->column(*pHat_, j), this->column(*qHat_, j), this->column(*s_, j),
-                                            this->column(*y_, j), alpha_[j], beta_[j], omega_[j]});
+    runUpdates(space, "Komvos::BiCGStab: x, r and p", this->localRows(),
+               MergedUpdate<View>{this->column(this->x(), j), this->column(*r_, j), this->column(*p_, j),
+                                  this->column(*pHat_, j), this->column(*qHat_, j), this->column(*s_, j),
+                                  this->column(*y_, j), alpha_[j], beta_[j], omega_[j]});
   }
 }
 
