@@ -116,7 +116,8 @@ class PlainExchange {
     }
     inFlight_ = direction;
     columns_ = columns;
-    inPlace_ = toFill != nullptr && (sharedOrNull() == nullptr || columns <= shared_->columns());
+    inPlace_ =
+        toFill != nullptr && toFill->data() != nullptr && (sharedOrNull() == nullptr || columns <= shared_->columns());
     chooseBuffers(direction);
     now().engine.bind(
         {sendBuffer_, receiveBuffer_, inPlace_ ? toFill->data() : nullptr, static_cast<int>(sizeof(Value)) * columns});
