@@ -155,6 +155,7 @@ class BiCGStabIteration
   void learnToleratedNorms();
   bool anyNewlyMeets() const;
   void check();
+  void reportTrueResidual();
   void requireProgress();
   bool restartsAskedFor() const;
   void giveUp(BiCGStabStop stop, const std::string& text);

@@ -94,7 +94,8 @@ void BiCGStabIteration<S, L, G, N>::iterate() {
       return;
     }
     learnToleratedNorms();
-    if (anyNewlyMeets() && options_.checkTrueResidual) {
+    const bool checks = anyNewlyMeets() && options_.checkTrueResidual;
+    if (checks) {
       check();
       if (stop_ == BiCGStabStop::notANumber) {
         return;
@@ -102,11 +103,15 @@ void BiCGStabIteration<S, L, G, N>::iterate() {
     }
     const bool ended = !debugTest_.is_null() && debugTest_->checkStatus(this) == Belos::Passed;
     if (test_->checkStatus(this) == Belos::Passed || ended || stop_ != BiCGStabStop::none) {
+      if (!checks) {
+        reportTrueResidual();
+      }
       return;
     }
     if (restartsAskedFor()) {
       requireProgress();
       if (stop_ != BiCGStabStop::none) {
+        reportTrueResidual();
         return;
       }
       ++counts_.restarts;
@@ -161,6 +166,19 @@ bool BiCGStabIteration<S, L, G, N>::anyNewlyMeets() const {
     }
   }
   return false;
+}
+
+/// At the end without convergence, so that what is reported as achieved is true.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::reportTrueResidual() {
+  if (!options_.checkTrueResidual || numIters_ == 0) {
+    return;
+  }
+  recompute();
+  residualTest_->reset();
+  if (!scalingIsANumber()) {
+    giveUp(BiCGStabStop::notANumber, "a residual is not a number");
+  }
 }
 
 /// Replaces recursive residuals by true ones, and freezes the columns that have converged while others have not.
