@@ -13,7 +13,7 @@ BUILD = ROOT / "build" / "default"
 RESULTS = PERF / "results"
 SIMULATED = RESULTS / "simulated"
 # What the pages and the picture show, unless they are told otherwise: one machine, so that numbers can be compared.
-SHOWN = RESULTS / "intel-xeon-2-cores"
+SHOWN = RESULTS / "amd-epyc-2-cores"
 ONE_LINE = 110  # a flat object or list up to this length stands on one line
 ONE_LINE_ELEMENTS = ("variants", "routes")  # lists with one line an element, whatever its length
 
