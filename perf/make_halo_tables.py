@@ -34,6 +34,7 @@ The matrices of MueLu's hierarchies, each by itself ("level n A"), and random on
 messages and shared memory.
 """
 
+BEFORE = common.RESULTS / "intel-xeon-2-cores"  # results of an older version
 
 def microseconds(variant):
     return f"{1e6 * median(variant):,.0f}"
@@ -85,6 +86,27 @@ def summary(folder):
                  f"plain network) `auto` gains {gains[0]:.1f} to {gains[-1]:.1f}. There 32 ranks share a core, so each message "
                  "that a rank waits for also costs a context switch.\n")
     return text
+
+
+def before(folder):
+    """The gains of `auto` beside those of the oldest code that was measured; empty without results of it."""
+    rows, described = [], []
+    for run in ("plain", "100us"):
+        old_reports, old = load(BEFORE, run)
+        gains = {halo.title(): median(halo.auto, "gain") for halo in old}
+        for halo in filter(is_in_summary, load(folder, run)[1]):
+            if halo.title() in gains:
+                rows.append([halo.title(), RUNS[run].split(", ", 1)[1], f"{gains[halo.title()]:.2f}",
+                             f"{median(halo.auto, 'gain'):.2f}"])
+        described += [f"{old_reports[-1]['machine']['processor']}, commit {old_reports[-1]['commit']}"] if old else []
+    if not rows or BEFORE == folder:
+        return ""
+    return f"""
+## Before and after
+
+Gains of `auto` over the fastest baseline of the same run, as above, and those of an older version ({described[0]}).
+
+{common.markdown_table(["matrix", "network", "before", "now"], rows, ["---", "---", "--:", "--:"])}"""
 
 
 # --- one section a run: all halos, all variants ---
@@ -207,7 +229,7 @@ default; the tuner does not try the other two.
 
 
 def page(folder):
-    text = HEAD.format(folder=folder.relative_to(common.ROOT)) + summary(folder)
+    text = HEAD.format(folder=folder.relative_to(common.ROOT)) + summary(folder) + before(folder)
     return text + "".join(section(folder, run) for run in RUNS) + pairings()
 
 
