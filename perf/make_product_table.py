@@ -25,8 +25,8 @@ The goal is to be no slower than any of the others. {verdict}
 
 
 REASONS = """Where each entry of x is in a cache line of its own, waiting for x is most of a product with one column. Where x
-is larger than 1 MiB it is prefetched, or, where rows are long, loops are left rolled, so that the processor finds more of
-x by itself; that does not make up for all of it. PETSc multiplies owned entries and ghosts one after the other, and so
+is larger than 1 MiB it is prefetched, or, where rows are long, loops are not unrolled, which was found to be faster; that
+does not make up for all of it. PETSc multiplies owned entries and ghosts one after the other, and so
 reads from half of x at a time.
 """
 

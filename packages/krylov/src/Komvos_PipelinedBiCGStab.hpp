@@ -80,7 +80,8 @@ class PipelinedBiCGStab
   Teuchos::RCP<const Teuchos::ParameterList> getValidParameters() const override;
   Teuchos::RCP<const Teuchos::ParameterList> getCurrentParameters() const override { return parameters_; }
   Teuchos::Array<Teuchos::RCP<Teuchos::Time>> getTimers() const { return Teuchos::tuple(timer_); }
-  /// Of the last solve: the largest residual norm, scaled as "Implicit Residual Scaling" says.
+  /// Of the last solve: the largest residual norm, scaled as "Implicit Residual Scaling" says. With "Check True
+  /// Residual" that of b - A x, also where the solve did not converge; else that of the recurrence.
   magnitude_type achievedTol() const override { return achievedTolerance_; }
   int getNumIters() const override { return numIters_; }
   /// Whether the last solve stopped because rounding errors kept the true residual above the tolerance.

@@ -312,18 +312,24 @@ TEST(MueLuPreconditioner, KeepsACoarseTypeThatTheUserChose) {
   EXPECT_NO_THROW(Komvos::createMueLuPreconditioner(singular, parameters));
 }
 
+/// Two levels, the coarse one on few ranks.
+Teuchos::ParameterList rebalanced(int coarseSize, int rowsPerRank) {
+  Teuchos::ParameterList parameters;
+  parameters.set("coarse: max size", coarseSize);
+  parameters.set("max levels", 2);
+  parameters.set("repartition: enable", true);
+  parameters.set("repartition: partitioner", "zoltan2");
+  parameters.set("repartition: start level", 1);
+  parameters.set("repartition: min rows per proc", rowsPerRank);
+  return parameters;
+}
+
 TEST(MueLuPreconditioner, SaysOnEveryRankThatTheCoarsestMatrixOfAFewIsSingular) {
   const GO n = 30;
   const auto singular = grid(n, 0.0, true);
   const auto points = gridPoints(singular->getRowMap(), n);
   const int size = singular->getComm()->getSize();
-  Teuchos::ParameterList parameters;
-  parameters.set("coarse: max size", 200);
-  parameters.set("max levels", 2);
-  parameters.set("repartition: enable", true);
-  parameters.set("repartition: partitioner", "zoltan2");
-  parameters.set("repartition: start level", 1);
-  parameters.set("repartition: min rows per proc", 1000);
+  Teuchos::ParameterList parameters = rebalanced(200, 1000);
   Teuchos::ParameterList relaxed(parameters);
   relaxed.set("coarse: type", "RELAXATION");
   int coarseRanks = 0;
@@ -342,13 +348,7 @@ TEST(MueLuPreconditioner, NobodyWaitsWhereOneOfAFewCoarseRanksHasNoMemory) {
   const auto matrix = grid(n, 0.0);
   const auto points = gridPoints(matrix->getRowMap(), n);
   const int size = matrix->getComm()->getSize(), rank = matrix->getComm()->getRank();
-  Teuchos::ParameterList parameters;
-  parameters.set("coarse: max size", 1000);
-  parameters.set("max levels", 2);
-  parameters.set("repartition: enable", true);
-  parameters.set("repartition: partitioner", "zoltan2");
-  parameters.set("repartition: start level", 1);
-  parameters.set("repartition: min rows per proc", 300);  // two ranks share the coarse level
+  Teuchos::ParameterList parameters = rebalanced(1000, 300);  // two ranks share the coarse level
   int coarseRanks = 0;
   long coarseRows = 0;
   const auto preconditioner = Komvos::createMueLuPreconditioner(
