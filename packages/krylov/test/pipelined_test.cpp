@@ -319,29 +319,34 @@ TEST_P(Variant, SaysWhereRoundingErrorsAllowNoMore) {
   EXPECT_NEAR(outcome.achieved / outcome.residual, 1, 0.01) << "the true residual is reported";
 }
 
+// How far the recurrence drifts depends on the order of sums, and so on ranks, threads and vector instructions: on some
+// grids it ends at the tolerance by luck (one in five), on all of these it does not.
 TEST(Pipelined, MissesTheToleranceWithoutReplacementAndMeetsItWithIt) {
-  const auto A = convectionDiffusion(60, 100, slantedWind, false);
-  const auto b = rightHandSide(*A);
-  const auto solve = [&](bool replace) {
-    const auto list = parameters(1e-12, 1000);
-    list->set("Residual Replacement", replace);
-    list->set("Check True Residual", replace);
-    Solver solver;
-    solver.setParameters(list);
-    Vector x(A->getDomainMap(), 1);
-    const Outcome outcome = solveWith(solver, A, Teuchos::null, *b, x);
-    EXPECT_EQ(replace, solver.getNumReplacements() > 0);
-    EXPECT_TRUE(outcome.converged || !replace);
-    return outcome.residual;
-  };
-  const double without = solve(false);
-  if (Komvos::Impl::runsOnHost<Kokkos::DefaultExecutionSpace>()) {  // a GPU rounds less: it has fused operations
-    EXPECT_GT(without, 5e-12) << "the recurrence drifts, and ends or stagnates";
+  double worstWithout = 0;
+  for (const GO n : {50, 51, 52, 53, 54}) {
+    const auto A = convectionDiffusion(n, 100, slantedWind, false);
+    const auto b = rightHandSide(*A);
+    const auto solve = [&](bool replace) {
+      const auto list = parameters(1e-12, 1000);
+      list->set("Residual Replacement", replace);
+      list->set("Check True Residual", replace);
+      Solver solver;
+      solver.setParameters(list);
+      Vector x(A->getDomainMap(), 1);
+      const Outcome outcome = solveWith(solver, A, Teuchos::null, *b, x);
+      EXPECT_EQ(replace, solver.getNumReplacements() > 0) << n;
+      EXPECT_TRUE(outcome.converged || !replace) << n;
+      return outcome.residual;
+    };
+    worstWithout = std::max(worstWithout, solve(false));
+    EXPECT_LE(solve(true), 1e-12) << n;
   }
-  EXPECT_LE(solve(true), 1e-12);
+  if (Komvos::Impl::runsOnHost<Kokkos::DefaultExecutionSpace>()) {  // a GPU rounds less: it has fused operations
+    EXPECT_GT(worstWithout, 5e-12) << "the recurrence drifts, and ends or stagnates";
+  }
 }
 
-// The recurrence ends an order of magnitude below the truth here (see above).
+// The recurrence may end an order of magnitude below the truth here (see above).
 TEST(Pipelined, ClaimsToHaveConvergedOnlyIfTheTrueResidualHas) {
   const auto A = convectionDiffusion(60, 100, slantedWind, false);
   const auto list = parameters(1e-12, 1000);
