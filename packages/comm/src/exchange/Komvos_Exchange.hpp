@@ -43,9 +43,10 @@ constexpr bool travelsAsBytes = std::is_trivially_destructible_v<Scalar>&& std::
 /// cannot reach, messages go through pinned host memory unless MPI is GPU-aware.
 ///
 /// With IntraNode::sharedMemory the receiver of an on-node message copies its values from the memory of the sender,
-/// into place where they go nowhere else; no MPI call is made for it, and what only travels on is not packed. Ranks
-/// share memory where MPI says so, whatever the topology of the plan; where a node has none to give, its messages go by
-/// MPI. Not with buffers that only a GPU reaches (GPU-aware MPI).
+/// into place, and into its own messages where they travel on; no MPI call is made for it, and a message of nothing but
+/// what its sender got from others is not packed. Ranks share memory where MPI says so, whatever the topology of the
+/// plan; where a node has none to give, its messages go by MPI. Not with buffers that only a GPU reaches (GPU-aware
+/// MPI).
 ///
 /// \warning Deadlock: with IntraNode::sharedMemory, begin() waits until the ranks of this node have copied the values
 /// of the last exchange. If two exchanges are in flight at once, every rank must end both before it begins either
@@ -100,9 +101,9 @@ class Exchange {
   void begin(const execution_space& space, const const_view& owned);
 
   /// The same, and lets messages arrive in `ghosts` without a copy where their values are neighbours there (one column,
-  /// messages not staged through the host). For work space that is used again and again: each new address costs new
-  /// requests.
-  /// \param ghosts as given to end(); not to be touched until then
+  /// messages not staged through the host), and through shared memory wherever they are there. For work space that is
+  /// used again and again: each new address costs new requests. \param ghosts as given to end(); not to be touched
+  /// until then
   void begin(const execution_space& space, const const_view& owned, const view& ghosts);
   /// The same for ghosts with interleaved columns: there, any number of columns can arrive in place.
   void begin(const execution_space& space, const const_view& owned, const Interleaved& ghosts);

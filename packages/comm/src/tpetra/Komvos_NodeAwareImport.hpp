@@ -111,7 +111,7 @@ class NodeAwareImport : public Teuchos::Describable {
   /// \param mode the same on all ranks
   /// \note Collective; bit-identical to Tpetra's doImport. With INSERT or REPLACE, the second of two imports in a row
   /// to the same memory, and those after it, receive one column in place where neighbours in a message are neighbours
-  /// there.
+  /// there, and all that comes through shared memory.
   /// \throws PlanMismatch if a vector does not fit its map, BadInput for an unknown mode. Whatever is thrown on one
   /// rank, those that would have got values from it throw PlanMismatch; also where it abandoned the exchange, see
   /// abandonForward()

@@ -151,12 +151,12 @@ struct NodeAwareImport<LO, GO, Node>::State {
                    isImport ? transfer.getPermuteFromLIDs() : transfer.getPermuteToLIDs());
   }
 
+  /// Without the permutation: it must be known to be right.
   State(MPI_Comm mpiComm, const PatternTransfer& transfer)
       : ownedMap(transfer.owned),
         overlappingMap(transfer.overlapping),
         comm(Impl::PrivateComm::of(mpiComm)),
-        userComm(mpiComm),
-        permutation(transfer.staysTo, transfer.staysFrom) {}
+        userComm(mpiComm) {}
 
   Impl::TransferLists listsOf(const transfer_type& transfer) const {
     Impl::TransferLists lists;
@@ -266,10 +266,14 @@ auto NodeAwareImport<LO, GO, Node>::several(MPI_Comm comm, std::vector<PatternTr
   };
   try {
     for (const PatternTransfer& one : transfers) {
-      made.emplace_back(new NodeAwareImport(std::make_unique<State>(comm, one)));
-      error = error.empty() ? Impl::errorOfStaying(one.staysFrom, Impl::localLength(*one.owned), one.staysTo,
-                                                   Impl::localLength(*one.overlapping))
-                            : error;
+      auto state = std::make_unique<State>(comm, one);
+      const std::string unfit = Impl::errorOfStaying(one.staysFrom, Impl::localLength(*one.owned), one.staysTo,
+                                                     Impl::localLength(*one.overlapping));
+      if (unfit.empty()) {
+        state->permutation = {one.staysTo, one.staysFrom};
+      }
+      error = error.empty() ? unfit : error;
+      made.emplace_back(new NodeAwareImport(std::move(state)));
       if (static_cast<std::size_t>(one.pattern.numOwned) != Impl::localLength(*one.owned) ||
           static_cast<std::size_t>(one.pattern.numTarget) != Impl::localLength(*one.overlapping)) {
         error = "NodeAwareImport: a pattern of " + std::to_string(one.pattern.numOwned) + " owned and " +

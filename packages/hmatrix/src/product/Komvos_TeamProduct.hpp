@@ -199,10 +199,9 @@ struct TeamProduct {
     }
     member.team_barrier();
     Value* const out = output + static_cast<std::ptrdiff_t>(panel.output) * N;
-    Value* const partial = teams.partials + static_cast<std::ptrdiff_t>(task.partial) * PanelLayout::mostRows * N;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(member, panel.rows * N), [&](int i) {
       if (task.partial >= 0) {
-        partial[i] = sums[i];
+        teams.partials[static_cast<std::ptrdiff_t>(task.partial) * PanelLayout::mostRows * N + i] = sums[i];
       } else {
         const Value sum = add ? out[i] + sums[i] : sums[i];
         out[i] = data.scaled(sum, panel.output + i / N);

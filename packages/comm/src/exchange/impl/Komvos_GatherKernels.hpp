@@ -54,6 +54,10 @@ struct VectorAccess {
   KOKKOS_INLINE_FUNCTION Scalar& operator()(int entry, int column) const {
     return data[entry + static_cast<std::size_t>(column) * stride];
   }
+  /// Where a column begins; null where there are no entries.
+  KOKKOS_INLINE_FUNCTION Scalar* columnAt(int column) const {
+    return data != nullptr ? data + static_cast<std::size_t>(column) * stride : nullptr;
+  }
 };
 
 template <class Scalar>

@@ -6,7 +6,8 @@
 // number of the exchange in the flag of the message. The receiver looks at the flags of the receives it still waits for
 // and, when one shows the number of its own exchange, copies the values itself: into its receive buffer, or to where
 // they belong, in the vector and in its own send buffer (see Schedule). Then it acknowledges in the other half of the
-// flag. Values that the sender only relays are read from the sender's receive buffer, at positions known from set-up.
+// flag. A message of nothing but what its sender got from others is read from the sender's receive buffer, at positions
+// known from set-up.
 //
 // The two MPI_Win_sync (after the sender's stores, before the receiver's loads) are what MPI demands of programs that
 // share a window; release and acquire on the flag order the same accesses for the compiler and the processor.
@@ -92,8 +93,8 @@ void SharedMemoryChannel::copy(int receive, const BufferAddresses& to) const {
     return;
   }
   const auto scatter = [&](void* target, const Schedule::Scatter& list) {
-    const int* const from = list.from >= 0 ? &schedule_.scatterSources[list.from] : slot.positions;
     if (list.count > 0) {
+      const int* const from = list.from >= 0 ? &schedule_.scatterSources[list.from] : slot.positions;
       copyBySize(static_cast<char*>(target), &schedule_.scatterTargets[list.to], source, from, list.count, size);
     }
   };

@@ -20,9 +20,10 @@
 // alternate with others begin anew each time: the values to come are prefetched.
 //
 // Where rows are numbered badly, so that each entry of x is in a cache line of its own, and x is larger than a cache,
-// the processor waits for x: then entries of x are prefetched, too. Or, where rows are long and x has one or two
-// columns, loops are not unrolled, which was found to be faster: on a Zen 4 random rows of 25 entries take 0.85 to 0.9
-// of the time with prefetching. The reason may be that one instruction loads x, in the place of four.
+// the processor waits for x: then entries of x are prefetched, too. Or, where rows are long, no rows are joined, and
+// one or two columns of x are multiplied at a time, loops are not unrolled, which was found to be faster: on a Zen 4
+// random rows of 25 entries take 0.85 to 0.9 of the time with prefetching. The reason may be that one instruction loads
+// x, in the place of four.
 //
 // A row is summed in four parts, since one alone would wait for the latency of its additions; they are added in the
 // order in which Kokkos Kernels adds them on the host, so that results there are the same bits.

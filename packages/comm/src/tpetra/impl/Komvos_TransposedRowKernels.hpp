@@ -71,9 +71,9 @@ struct AddTransposedIntervals {
 
   template <class Ahead>
   void add(const RowInterval& interval, const Ahead& ahead) const {
-    Scalar* const owned = &sums.owned(0, firstColumn);
+    Scalar* const owned = sums.owned.columnAt(firstColumn);
     if (interval.needsGhosts) {
-      addTo(OwnedOrGhost{owned, &sums.ghosts(0, firstColumn), sums.owned.stride, sums.ghosts.stride, sums.numSame},
+      addTo(OwnedOrGhost{owned, sums.ghosts.columnAt(firstColumn), sums.owned.stride, sums.ghosts.stride, sums.numSame},
             interval, ahead);
     } else {
       addTo(Owned{owned, sums.owned.stride}, interval, ahead);
@@ -84,7 +84,7 @@ struct AddTransposedIntervals {
   void addTo(const Targets& targets, const RowInterval& interval, const Ahead& ahead) const {
     const Scalar* value = values + interval.firstEntry;
     const Index* index = columns + interval.firstIndex;
-    const VectorAccess<const Scalar> source{&x(0, firstColumn), x.stride};
+    const VectorAccess<const Scalar> source{x.columnAt(firstColumn), x.stride};
     const Scalar factor = alpha;
     int row = interval.firstRow;
     for (const int *unit = units + interval.firstUnit, *end = unit + interval.count; unit < end; ++unit) {
