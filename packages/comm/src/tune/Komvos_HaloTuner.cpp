@@ -30,7 +30,8 @@ struct HaloTuner::State {
   struct Variant {
     RouteChoice route;
     IntraNode intraNode;
-    std::shared_ptr<const ExchangePlan> plan;  // null: not planned yet
+    std::shared_ptr<const ExchangePlan> plan = nullptr;  // null: not planned yet
+    bool isWithdrawn = false;                            // for all numbers of columns
   };
 
   MPI_Comm userComm;
@@ -165,16 +166,19 @@ HaloVariant HaloTuner::forward() {
 /// result.
 void HaloTuner::State::planChallenger() {
   while (choice->inTrial() && !variants[choice->challenger()].plan) {
-    const std::size_t challenger = choice->challenger();
-    try {
-      const Candidate& planned = planRoute(variants[challenger].route);
-      choice->addPlanning(planned.report.buildSeconds);
-      if (!isThreeStepAgain(planned)) {
-        return;
+    Variant& challenger = variants[choice->challenger()];
+    if (!challenger.isWithdrawn) {
+      try {
+        const Candidate& planned = planRoute(challenger.route);
+        choice->addPlanning(planned.report.buildSeconds);
+        if (!isThreeStepAgain(planned)) {
+          return;
+        }
+        candidates.pop_back();
+        challenger.plan = nullptr;
+      } catch (const BadInput&) {
       }
-      candidates.pop_back();
-      variants[challenger].plan = findPlanned(RouteChoice::threeStep)->plan;
-    } catch (const BadInput&) {
+      challenger.isWithdrawn = true;
     }
     choice->withdraw();
   }

@@ -75,7 +75,7 @@ struct DenseHalo {
 
 /// Imports with times that are made up: `fast` takes a third of all others. \return what was used
 std::vector<std::string> importMany(const NodeAwareImport<>& halo, DenseHalo& data, const std::string& fast, int uses,
-                                    double unit = 1) {
+                                    double unit = 1, int columns = 1) {
   using Device = NodeAwareImport<>::device_type;
   std::vector<std::string> used;
   for (int use = 0; use < uses; ++use) {
@@ -92,9 +92,24 @@ std::vector<std::string> importMany(const NodeAwareImport<>& halo, DenseHalo& da
     }
     used.push_back(name);
     const double seconds = unit * (name == fast ? 1 : 3);
-    halo.finishForward(seconds, seconds, 1);
+    halo.finishForward(seconds, seconds, columns);
   }
   return used;
+}
+
+/// Split comes to the same as three steps here, and so is not in use for any number of columns.
+TEST(OnlineTuning, ReportsTheRouteInUseAfterOtherNumbersOfColumns) {
+  for (const NamedTopology& where : topologiesFor(Tpetra::getDefaultComm()->getSize())) {
+    for (const char* fast : {"standard", "three-step", "two-step"}) {
+      DenseHalo data;
+      const NodeAwareImport<> halo(data.import, tuned(where.topology));
+      importMany(halo, data, "none", 300);
+      const std::vector<std::string> used = importMany(halo, data, fast, 300, 1, 4);
+      const HaloReport report = halo.report();
+      EXPECT_EQ(used.back(), report.route) << where.name << ", " << fast;
+      EXPECT_NE("split", report.route) << where.name << ", " << fast;
+    }
+  }
 }
 
 TEST(OnlineTuning, FindsWhateverRouteIsFastestAndMovesTheSameMeanwhile) {
