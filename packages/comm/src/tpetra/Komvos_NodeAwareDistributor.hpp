@@ -82,7 +82,7 @@ class NodeAwareDistributor {
 
   /// \param exports [exports * numPackets] \param imports [imports * numPackets]
   /// \tparam Packet trivially copyable
-  /// \note Collective. \throws PlanMismatch if a view has another length; nobody waits
+  /// \note Collective. \throws PlanMismatch if a view is too short; nobody waits
   template <class ExpView, class ImpView>
   void doPostsAndWaits(const ExpView& exports, std::size_t numPackets, const ImpView& imports) {
     move(false, exports, nullptr, numPackets, imports, nullptr);

@@ -117,6 +117,7 @@ struct NodeAwareDistributor<Device>::State {
 
   std::string misfit(const Bytes& bytes, const std::vector<std::int64_t>& exportBytes,
                      const std::vector<std::int64_t>& importBytes) const;
+  std::string misfitOfBack(const Bytes& bytes, const std::vector<std::int64_t>& given) const;
 };
 
 template <class Device>
@@ -281,6 +282,20 @@ std::string NodeAwareDistributor<Device>::State::misfit(const Bytes& bytes,
   return {};
 }
 
+/// Of what comes back for exports that went somewhere or nowhere.
+template <class Device>
+std::string NodeAwareDistributor<Device>::State::misfitOfBack(const Bytes& bytes,
+                                                              const std::vector<std::int64_t>& given) const {
+  const std::size_t packets =
+      static_cast<std::size_t>(std::accumulate(given.begin(), given.end(), std::int64_t(0))) / bytes.packet;
+  if (given.size() == numExports && bytes.numImports >= packets) {
+    return {};
+  }
+  return "NodeAwareDistributor: on the way back " + std::to_string(given.size()) + " numbers of " +
+         std::to_string(packets) + " packets in all, and a view of " + std::to_string(bytes.numImports) +
+         " packets; there are " + std::to_string(numExports) + " exports (rank " + std::to_string(ours->rank()) + ")";
+}
+
 template <class Device>
 void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, const Numbers* exportNumbers,
                                              std::size_t number, const Numbers* importNumbers) {
@@ -303,7 +318,8 @@ void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, c
   };
   const std::vector<std::int64_t> exportBytes = bytesOf(exportNumbers, way.numExports);
   const std::vector<std::int64_t> given = bytesOf(importNumbers, reverse ? state.numExports : way.numImports);
-  // On the way back, import i of the distributor is for export byDestination[i] of this one.
+  // On the way back, import i of the distributor is for export byDestination[i] of this one. Some exports may have gone
+  // nowhere, and nothing comes back for them; the caller's numbers and view have a place for them.
   std::vector<std::int64_t> importBytes = given;
   std::vector<std::int64_t> importAt = Impl::offsetsOf(given);
   if (reverse && given.size() == state.numExports) {
@@ -315,7 +331,10 @@ void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, c
       importAt.push_back(at[i]);
     }
   }
-  const std::string error = way.misfit(bytes, exportBytes, importBytes);
+  std::string error = way.misfit(bytes, exportBytes, importBytes);
+  if (reverse && error.empty()) {
+    error = state.misfitOfBack(bytes, given);
+  }
   Impl::throwMismatchOnAllIfAny(state.ours->get(), error);
 
   auto& exchange = *way.exchange;

@@ -258,4 +258,19 @@ TEST(NodeAwareDistributor, RefusesOnAllRanksWhatOneGetsWrong) {
   distributor.doPostsAndWaits(exports, viewOf(two), imports, viewOf(two));
 }
 
+/// On the way back exports that went nowhere have a place, too.
+TEST(NodeAwareDistributor, RefusesAViewOfThoseAloneThatComeBack) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int rank = comm->getRank(), size = comm->getSize();
+  NodeAwareDistributor<> distributor(comm);
+  const std::vector<int> to{-1, -1, (rank + 1) % size};
+  ASSERT_EQ(1u, distributor.createFromSends(viewOf(to)));
+  const Kokkos::View<double*, Device> imports("imports", 3), back("back", 9), shorter("back", 3);
+  EXPECT_THROW(distributor.doReversePostsAndWaits(imports, 3, rank == 0 ? shorter : back), PlanMismatch);
+  const std::vector<std::size_t> three{3}, ofAll{3, 3, 3};
+  EXPECT_THROW(distributor.doReversePostsAndWaits(imports, viewOf(three), back, viewOf(rank == 0 ? three : ofAll)),
+               PlanMismatch);
+  distributor.doReversePostsAndWaits(imports, viewOf(three), back, viewOf(ofAll));
+}
+
 }  // namespace
