@@ -34,7 +34,7 @@ struct ExchangePlan;
 /// the last transfer() made; the first call completes them. Time steps and Newton's method use it.
 ///
 /// Packing and unpacking are thread-parallel over entries, not rows, so that a dense row is not a thread's work alone
-/// [paper 003; "Thread parallel message packing", Fuller and Hoemmen]. A row that several ranks of a node need crosses
+/// ["Thread parallel message packing", Fuller and Hoemmen]. A row that several ranks of a node need crosses
 /// the network once, along routes that combine. Messages go through MPI on nodes too.
 ///
 /// Least traffic, for an entry with a value of 8 bytes: 20 bytes read and 16 written to pack it, 16 read and 16 written

@@ -94,7 +94,10 @@ struct RowTransfer<S, LO, GO, Node>::State {
       throw Error("RowTransfer::transferValues: there was no transfer() before");  // on all ranks
     }
   }
-  std::string valuesError(std::size_t entries, const crs_matrix_type& target) const;
+  template <class Rows>
+  int movedRows(const Rows& rows) const;
+  template <class Rows>
+  std::string valuesError(const Rows& rows, std::size_t entries, const crs_matrix_type& target) const;
 
   Teuchos::RCP<const map_type> sourceMap, targetMap;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -109,7 +112,8 @@ struct RowTransfer<S, LO, GO, Node>::State {
   typename exchange_type::Counts counts;
   std::vector<std::int64_t> arriving;  ///< entries, by slot
   std::size_t sourceEntries = 0;
-  std::vector<std::int64_t> sourceOffset;  ///< of rows
+  std::vector<std::int64_t> sourceOffset;                 ///< of rows
+  Kokkos::View<std::int64_t*, memory_space> sourceBegin;  ///< the same for kernels
   Teuchos::RCP<const typename crs_matrix_type::crs_graph_type> targetGraph;
   Parts parts;
   merged_type merged;
@@ -367,8 +371,13 @@ void RowTransfer<S, LO, GO, Node>::State::makeValueSources(const format_type& fo
   // Where each entry comes from, before they are merged.
   std::vector<int> origin(parts.rowOffset.back());
   for (std::size_t i = 0; i < parts.stays.size(); ++i) {
+    const std::int64_t first = sourceOffset[parts.stays[i]], end = first + parts.stayLength[i];
+    if (end > std::numeric_limits<int>::max()) {
+      throw BadInput("RowTransfer::transferValues: a row that stays ends at entry " + std::to_string(end) +
+                     " of the source (rank " + std::to_string(ours->rank()) + "); at most 2^31 - 1 are possible");
+    }
     for (std::int64_t k = 0; k < parts.stayLength[i]; ++k) {
-      origin[parts.stayTo[i] + k] = static_cast<int>(sourceOffset[parts.stays[i]] + k);
+      origin[parts.stayTo[i] + k] = static_cast<int>(first + k);
     }
   }
   for (int i = 0; i < runs.size(); ++i) {
@@ -388,13 +397,30 @@ void RowTransfer<S, LO, GO, Node>::State::makeValueSources(const format_type& fo
   valueItems = itemsOf(*valuesOnly, counts.owned);
 }
 
+template <class S, class LO, class GO, class Node>
+template <class Rows>
+int RowTransfer<S, LO, GO, Node>::State::movedRows(const Rows& rows) const {
+  const execution_space& space = Impl::defaultSpace<execution_space>();
+  int moved = 0;
+  Kokkos::parallel_reduce("Komvos::RowTransfer: rows that moved",
+                          Kokkos::RangePolicy<execution_space>(space, 0, static_cast<int>(sourceBegin.extent(0))),
+                          Impl::CountMovedRows<Rows, decltype(sourceBegin)>{rows, sourceBegin}, moved);
+  return moved;
+}
+
 /// \param entries of the source
 template <class S, class LO, class GO, class Node>
-std::string RowTransfer<S, LO, GO, Node>::State::valuesError(std::size_t entries, const crs_matrix_type& target) const {
+template <class Rows>
+std::string RowTransfer<S, LO, GO, Node>::State::valuesError(const Rows& rows, std::size_t entries,
+                                                             const crs_matrix_type& target) const {
   const std::string where = " (rank " + std::to_string(ours->rank()) + ")";
   if (entries != sourceEntries) {
     return "RowTransfer::transferValues: the source has " + std::to_string(entries) +
            " entries, in the last transfer() it had " + std::to_string(sourceEntries) + where;
+  }
+  if (const int moved = movedRows(rows); moved > 0) {
+    return "RowTransfer::transferValues: " + std::to_string(moved) +
+           " rows of the source do not begin where they did in the last transfer()" + where;
   }
   if (target.getCrsGraph().get() != targetGraph.get()) {
     return "RowTransfer::transferValues: the target does not have the graph that the last transfer() made" + where;
@@ -420,6 +446,7 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t
     sourceOffset[i] = static_cast<std::int64_t>(offsets(i));
     lengths[i] = static_cast<std::int64_t>(offsets(i + 1) - offsets(i));
   }
+  sourceBegin = Impl::deviceList<memory_space>("Komvos::RowTransfer::sourceBegin", sourceOffset);
   if (!whole) {
     whole = std::make_unique<exchange_type>(comm, halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
   }
@@ -534,7 +561,8 @@ template <class S, class LO, class GO, class Node>
 void RowTransfer<S, LO, GO, Node>::transferValues(const crs_matrix_type& source, crs_matrix_type& target) {
   state_->requireTransferred();
   const std::string error = state_->sourceError(source);
-  const std::string misfit = error.empty() ? state_->valuesError(Impl::localEntries(source), target) : error;
+  const std::string misfit =
+      error.empty() ? state_->valuesError(state_->rowsOf(source), Impl::localEntries(source), target) : error;
   state_->transferValues(misfit.empty() ? state_->rowsOf(source) : typename State::rows_type(), misfit, target);
 }
 
@@ -542,7 +570,8 @@ template <class S, class LO, class GO, class Node>
 void RowTransfer<S, LO, GO, Node>::transferValues(const Arrays& source, crs_matrix_type& target) {
   state_->requireTransferred();
   const std::string error = state_->sourceError(source);
-  const std::string misfit = error.empty() ? state_->valuesError(source.columns.extent(0), target) : error;
+  const std::string misfit =
+      error.empty() ? state_->valuesError(state_->rowsOf(source), source.columns.extent(0), target) : error;
   state_->transferValues(state_->rowsOf(source), misfit, target);
 }
 
@@ -569,7 +598,8 @@ std::size_t RowTransfer<S, LO, GO, Node>::memoryBytes() const {
   const State& state = *state_;
   const auto ofView = [](const auto& view) { return view.size() * sizeof(*view.data()); };
   return (state.whole ? state.whole->memoryBytes() : 0) + (state.valuesOnly ? state.valuesOnly->memoryBytes() : 0) +
-         ofView(state.merged.sourceOffset) + ofView(state.merged.source) + state.valueSources.memoryBytes();
+         ofView(state.sourceBegin) + ofView(state.merged.sourceOffset) + ofView(state.merged.source) +
+         state.valueSources.memoryBytes();
 }
 
 }  // namespace Komvos

@@ -400,6 +400,29 @@ TEST(RowTransfer, KnowsNoTargetAfterATransferThatFailed) {
   transfer.transferValues(*good, *again);
 }
 
+/// As many entries as before, in other rows: they would not fit into the messages.
+TEST(RowTransfer, RefusesValuesOfRowsOfOtherLengths) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 10 * comm->getSize();
+  const auto from = rcp(new Map(n, 0, comm));
+  const auto to = withRowsOfOthers(from, n, 19);
+  const auto matrixWith = [&](int longRow) {
+    const RowEntries entries = [&](GO row, const std::function<void(GO, double)>& add) {
+      for (GO column = 0; column < (from->getLocalElement(row) == longRow ? 8 : 2); ++column) {
+        add(column, 1.0);
+      }
+    };
+    return makeMatrix(from, from, entries, 8);
+  };
+  const auto first = matrixWith(0), other = matrixWith(1);
+  ASSERT_EQ(Komvos::Impl::localEntries(*first), Komvos::Impl::localEntries(*other));
+  RowTransfer<> transfer(Import(from, to));
+  const auto target = transfer.transfer(*first, Tpetra::REPLACE);
+  EXPECT_THROW(transfer.transferValues(*other, *target), PlanMismatch);
+  comm->barrier();
+  transfer.transferValues(*first, *target);
+}
+
 TEST(RowTransfer, LetsNobodyWaitIfOneCannotTransferValues) {
   const auto comm = Tpetra::getDefaultComm();
   const GO n = 10 * comm->getSize();

@@ -105,6 +105,14 @@ void forRows(const ExecutionSpace& space, const std::string& label, const RowIte
   }
 }
 
+/// How many rows do not begin where they began. \param begin of each row
+template <class Rows, class Begins>
+struct CountMovedRows {
+  Rows rows;
+  Begins begin;
+  KOKKOS_INLINE_FUNCTION void operator()(int row, int& moved) const { moved += rows.begin(row) != begin(row) ? 1 : 0; }
+};
+
 /// The rows of a matrix on this rank, with global columns: those of a Tpetra::CrsMatrix, by its column map.
 template <class Value, class LocalMap, class Offsets, class Columns>
 struct MatrixRows {
