@@ -29,7 +29,7 @@ class ReplicatedVectors;
 ///
 /// Variants, parameter "Variant":
 /// - "pipelined": both reductions travel behind products and preconditioners (Cools and Vanroose, Parallel Computing
-///   65, 2017). 13 vectors of work, 9 without a preconditioner. Recurrences replace definitions, so rounding errors
+///   65, 2017). 12 vectors of work, 8 without a preconditioner. Recurrences replace definitions, so rounding errors
 ///   grow: residuals are replaced where an estimate of that growth says so, and convergence is declared on the true
 ///   residual.
 /// - "merged": two blocking reductions; 7 vectors of work, 5 without a preconditioner.
@@ -38,7 +38,7 @@ class ReplicatedVectors;
 ///   matrices do, best for a WholeVectorOperator, and where n is not large: vectors cost n values a rank. Vector
 ///   operations are redundant, as in section III of Yamazaki et al., "Analyzing Performance of BiCGStab with
 ///   Hierarchical Matrix on GPU Clusters", IPDPS 2018. An operator or preconditioner that throws on one rank makes all
-///   throw.
+///   throw, if that rank has rows.
 /// - "replicated-pipelined": the same for the pipelined method; results are gathered behind dots (its section VII:
 ///   pipe2, and pipe1 where messages are staged through the host, which is part of a gather here).
 /// - "auto", the default: merged where all ranks share a node, as MPI says, there is one rank, or ranks have more than

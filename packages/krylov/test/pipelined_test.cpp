@@ -107,6 +107,30 @@ TEST_P(Variant, SolvesSeveralSystemsAsItSolvesEach) {
   EXPECT_EQ(0, x.getVector(1)->norm2());
 }
 
+/// Its solution is the one that it has alone, though the other column takes more steps.
+TEST_P(Variant, LeavesAColumnAloneThatMeetsTheToleranceUnchecked) {
+  const auto A = someMatrix();
+  const auto M = rcp(new Jacobi(*A));
+  const auto b = rightHandSide(*A, 2);
+  A->apply(*b->getVector(1), *b->getVectorNonConst(0));  // another number of steps
+  const auto parameters = list(1e-4);
+  parameters->set("Check True Residual", false);
+  parameters->set("Residual Replacement", false);
+  Solver solver;
+  solver.setParameters(parameters);
+  Vector x(A->getDomainMap(), 2);
+  const int together = solveWith(solver, A, M, *b, x).iterations;
+  int fewest = together;
+  for (const int j : {0, 1}) {
+    Vector alone(A->getDomainMap(), 1);
+    const Vector side(*b->getVector(j), Teuchos::Copy);
+    fewest = std::min(fewest, solveWith(solver, A, M, side, alone).iterations);
+    alone.update(-1, *x.getVector(j), 1);
+    EXPECT_LE(alone.getVector(0)->norm2(), 1e-7 * x.getVector(j)->norm2()) << j;
+  }
+  EXPECT_LT(fewest, together) << "both columns take as long";
+}
+
 /// A residual that is zero is no breakdown, also if nobody looks at the true one.
 TEST_P(Variant, SolvesTheOtherSystemsWhereOneIsSolvedExactly) {
   const auto A = someMatrix();
@@ -317,6 +341,21 @@ TEST_P(Variant, SaysWhereRoundingErrorsAllowNoMore) {
   const Outcome outcome = solveWith(solver, A, Teuchos::null, *rightHandSide(*A), x);
   EXPECT_FALSE(outcome.converged);
   EXPECT_NEAR(outcome.achieved / outcome.residual, 1, 0.01) << "the true residual is reported";
+}
+
+/// A point source is its own shadow residual: computed anew, its entry of the residual is soon zero exactly.
+TEST_P(Variant, GivesUpWhereTheResidualHasNothingOfItsShadow) {
+  const auto A = someMatrix();
+  Vector b(A->getRangeMap(), 1), x(A->getDomainMap(), 1);
+  if (A->getRangeMap()->getLocalElement(130) >= 0) {
+    b.replaceGlobalValue(130, 0, 1.0);
+  }
+  Solver solver;
+  solver.setParameters(list(1e-17, 3000));
+  const Outcome outcome = solveWith(solver, A, Teuchos::null, b, x);
+  EXPECT_FALSE(outcome.converged);
+  EXPECT_LT(outcome.iterations, 3000) << "it does not notice";
+  EXPECT_LE(outcome.residual, 1e-12);
 }
 
 // How far the recurrence drifts depends on the order of sums, and so on ranks, threads and vector instructions: on some

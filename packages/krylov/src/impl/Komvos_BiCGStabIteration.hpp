@@ -155,6 +155,7 @@ class BiCGStabIteration
   void learnToleratedNorms();
   bool anyNewlyMeets() const;
   void check();
+  void leaveConvergedAlone();
   void reportTrueResidual();
   void requireProgress();
   bool restartsAskedFor() const;

@@ -94,7 +94,10 @@ void BiCGStabIteration<S, L, G, N>::iterate() {
       return;
     }
     learnToleratedNorms();
-    const bool checks = anyNewlyMeets() && options_.checkTrueResidual;
+    const bool meets = anyNewlyMeets(), checks = meets && options_.checkTrueResidual;
+    if (meets && !checks) {
+      leaveConvergedAlone();
+    }
     if (checks) {
       check();
       if (stop_ == BiCGStabStop::notANumber) {
@@ -201,12 +204,7 @@ void BiCGStabIteration<S, L, G, N>::check() {
       largest = std::max(largest, norms_[j]);
     }
   }
-  for (int j = 0; j < numColumns_ && largest > 0; ++j) {
-    if (isActive(j) && meetsTolerance(j)) {
-      columns_[j] = Column::frozen;
-      restarts_[j] = false;
-    }
-  }
+  leaveConvergedAlone();
   vainChecks_ = anyMeets || largest < enoughProgress * normAtCheck_ ? 0 : vainChecks_ + 1;
   normAtCheck_ = anyMeets ? std::max(largest, normAtCheck_) : largest;
   if (vainChecks_ >= maxVain) {
@@ -215,6 +213,21 @@ void BiCGStabIteration<S, L, G, N>::check() {
          << ", though the recursive one meets the tolerance; rounding errors "
          << "allow no more";
     giveUp(BiCGStabStop::stagnation, text.str());
+  }
+}
+
+/// Freezes the columns that have converged, unless all have: then the solve ends.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::leaveConvergedAlone() {
+  bool anyGoesOn = false;
+  for (int j = 0; j < numColumns_; ++j) {
+    anyGoesOn = anyGoesOn || (isActive(j) && !meetsTolerance(j));
+  }
+  for (int j = 0; j < numColumns_ && anyGoesOn; ++j) {
+    if (isActive(j) && meetsTolerance(j)) {
+      columns_[j] = Column::frozen;
+      restarts_[j] = false;
+    }
   }
 }
 

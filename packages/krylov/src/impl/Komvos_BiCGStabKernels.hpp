@@ -17,8 +17,8 @@
 
 // How this works. A kernel is a struct with `rows(at, sums)`, the work of one row or of several at once: `at(vector)`
 // reads it there, `at.write(vector, value)` writes it, and `sums` are the dots, of which each row adds to its own. On
-// the host, real numbers are worked on in fours: compilers make vectors of four rows, but not of sums whose order they
-// must keep, and a sum in one number would wait for each addition before the next.
+// the host, rows of real numbers are worked on 16 bytes at a time: compilers make vectors of several rows, but not of
+// sums whose order they must keep, and a sum in one number would wait for each addition before the next.
 namespace Komvos::Impl {
 
 /// conj(a) b
@@ -411,19 +411,20 @@ struct PipelinedResiduals {
   }
 };
 
-/// Merged, not pipelined: after s = A p^. Reads 2 vectors.
+/// Merged, not pipelined: after s = A p^; and of a residual that was computed anew, in the place of s. Reads 2 vectors.
 template <class Vector>
 struct MergedShadowDots {
   using scalar = typename Vector::non_const_value_type;
-  enum Dot { shadowS, ss, dots };
+  enum Dot { shadowS, ss, shadowShadow, dots };
 
   Vector shadow, s;
 
   template <class At, class Value>
   KOKKOS_FORCEINLINE_FUNCTION void rows(const At& at, Value* sums) const {
-    const Value sI = at(s);
-    sums[shadowS] += product(at(shadow), sI);
+    const Value sI = at(s), shadowI = at(shadow);
+    sums[shadowS] += product(shadowI, sI);
     sums[ss] += product(sI, sI);
+    sums[shadowShadow] += product(shadowI, shadowI);
   }
 };
 

@@ -8,9 +8,9 @@ namespace Komvos::Impl {
 
 /// One step, for each column (hat: preconditioned):
 ///
-///     s = A p^                     reduce (r*, s), (s, s)
+///     s = A p^                     reduce (r*, s), (s, s), (r*, r*)
 ///     alpha = rho / (r*, s)        q = r - alpha s,  y = A q^
-///                                  reduce (q, y), (y, y), (q, q), (r*, q), (r*, y)
+///                                  reduce (y, q), (y, y), (q, q), (r*, q), (r*, y), (r*, r*)
 ///     omega = (y, q) / (y, y)      x += alpha p^ + omega q^,  r = q - omega y
 ///     rho' = (r*, q) - omega (r*, y),  |r|^2 = |q|^2 - |(y, q)|^2 / |y|^2
 ///     beta = (rho' / rho)(alpha / omega),  p = r + beta (p - omega s)

@@ -46,6 +46,11 @@ void MergedIteration<S, L, G, N>::recompute() {
   for (int j = 0; j < this->numColumns(); ++j) {
     rho_[j] = dots.get(j, Row::shadowS);
     this->norms_[j] = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
+    const double shadow = std::sqrt(this->magnitude(dots.get(j, Row::shadowShadow)));
+    const bool goesOn = this->isActive(j) && !restart[j] && this->norms_[j] > 0;
+    if (goesOn && this->magnitude(rho_[j]) <= 2 * this->roundoff() * shadow * this->norms_[j]) {
+      this->askForRestart(j, "(r*, r) is zero but for rounding");
+    }
   }
 }
 
@@ -77,11 +82,12 @@ void MergedIteration<S, L, G, N>::chooseAlpha() {
   for (int j = 0; j < this->numColumns(); ++j) {
     const impl_scalar_type shadowS = dots.get(j, Row::shadowS);
     const double s = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
+    const double shadow = std::sqrt(this->magnitude(dots.get(j, Row::shadowShadow)));
     alpha_[j] = impl_scalar_type(0);
     if (!this->isActive(j) || this->norms_[j] == 0) {
       continue;  // frozen, or solved: a residual of zero is no breakdown
     }
-    if (this->magnitude(shadowS) <= 2 * this->roundoff() * s * this->norms_[j]) {
+    if (this->magnitude(shadowS) <= 2 * this->roundoff() * s * shadow) {
       this->askForRestart(j, "(r*, A p) is zero but for rounding");
       continue;
     }
