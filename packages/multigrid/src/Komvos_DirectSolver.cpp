@@ -92,9 +92,15 @@ void requireFullRowsAndColumns(const Matrix& matrix, MPI_Comm comm) {
       empty = "row " + std::to_string(matrix.getRowMap()->getGlobalElement(row));
     }
   }
-  MultiVector used(matrix.getColMap(), 1);  // every column of a fill-complete matrix that is named has an entry
+  MultiVector used(matrix.getColMap(), 1);  // a column map that the user made may name columns without entries
   MultiVector entries(matrix.getDomainMap(), 1);
-  used.putScalar(1);
+  {
+    const auto view = used.getLocalViewHost(Tpetra::Access::OverwriteAll);
+    Kokkos::deep_copy(view, 0.0);
+    for (std::size_t k = 0; k < local.entries.extent(0); ++k) {
+      view(local.entries(k), 0) = 1;
+    }
+  }
   if (const auto importer = matrix.getCrsGraph()->getImporter(); !importer.is_null()) {
     entries.doExport(used, *importer, Tpetra::ADD_ASSIGN);
   } else {

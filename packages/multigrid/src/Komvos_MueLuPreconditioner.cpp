@@ -42,13 +42,13 @@ template <class Solver>
 class CoarsestSmootherOf : public CoarsestSmoother {
  public:
   template <class... Arguments>
-  explicit CoarsestSmootherOf(bool onAllRanks, const Arguments&... arguments)
-      : onAllRanks_(onAllRanks), solver_(arguments...) {}
+  explicit CoarsestSmootherOf(bool allThrow, const Arguments&... arguments)
+      : allThrow_(allThrow), solver_(arguments...) {}
   void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& rhs, bool) const override {
     try {
       solver_.apply(rhs, x);
     } catch (const std::exception& error) {
-      if (onAllRanks_) {
+      if (allThrow_) {
         throw;
       }
       std::cerr << "komvos: no solution on the coarsest level: " << error.what() << std::endl;
@@ -63,9 +63,17 @@ class CoarsestSmootherOf : public CoarsestSmoother {
   void factorAgain(const Tpetra::CrsMatrix<>& matrix) override { solver_.factorAgain(matrix); }
 
  private:
-  bool onAllRanks_;  // of the finest level
+  bool allThrow_;  // if one rank of the finest level does
   Solver solver_;
 };
+
+/// \note Collective.
+bool haveAllRanksRows(const Tpetra::CrsMatrix<>& matrix) {
+  int has = Impl::localRows(matrix) > 0 ? 1 : 0;
+  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &has, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
+  return has != 0;
+}
 
 /// What solves on the coarsest level.
 struct CoarsestChoice {
@@ -78,7 +86,9 @@ struct CoarsestChoice {
                                          const ExchangeOptions& options) const {
     const bool onAllRanks = matrix.getComm()->getSize() == finest;
     if (!direct) {
-      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>(onAllRanks, matrix, options, copies);
+      // Ranks without rows get nothing from a CoarseSolver, and do not see that another has failed.
+      const bool allThrow = onAllRanks && haveAllRanksRows(matrix);
+      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>(allThrow, matrix, options, copies);
     }
     DirectOptions directOptions;
     directOptions.exchange = options;
@@ -86,7 +96,11 @@ struct CoarsestChoice {
   }
 };
 
-bool solvesCoarsestByKlu(const Teuchos::ParameterList& parameters) {
+/// Parameters of a coarse solver, or factories, are for MueLu's own.
+bool leavesCoarsestToUs(const Teuchos::ParameterList& parameters) {
+  if (parameters.isSublist("coarse: params") || parameters.isSublist("Hierarchy")) {
+    return false;
+  }
   const std::string type =
       parameters.isParameter("coarse: type") ? parameters.get<std::string>("coarse: type") : "KLU2";
   return type.empty() || type == "KLU2" || type == "Klu" || type == "KLU" || type == "Klu2" || type == "Amesos-KLU";
@@ -262,9 +276,11 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
   if (!parameters.isParameter("verbosity")) {
     parameters.set("verbosity", "none");
   }
-  coarsest.ours = solvesCoarsestByKlu(parameters);
+  coarsest.ours = leavesCoarsestToUs(parameters);
   if (coarsest.direct && !coarsest.ours) {
-    throw BadInput("MueLu parameters \"node-aware: coarse method\" and \"coarse: type\" contradict each other");
+    throw BadInput(
+        "MueLu parameters \"node-aware: coarse method\" and \"coarse: type\", \"coarse: params\" or \"Hierarchy\" "
+        "contradict each other");
   }
   if (coarsest.ours) {
     parameters.set("coarse: type", "RELAXATION");  // cheap to set up; replaced below

@@ -18,9 +18,9 @@ namespace Komvos {
 /// One operator of a hierarchy: level 0 is the finest; name is "A", "P" or "R".
 using LevelOperatorVisitor = std::function<void(int level, const std::string& name, const Tpetra::CrsMatrix<>& matrix)>;
 
-/// As MueLu::CreateTpetraPreconditioner. Unless `parameters` name a "coarse: type" other than KLU2, the coarsest level
-/// is solved by Komvos' CoarseSolver (Debian 12's KLU2 is wrong on two ranks and more). MueLu prints nothing unless
-/// `parameters` set a "verbosity".
+/// As MueLu::CreateTpetraPreconditioner. Unless `parameters` have a "coarse: type" other than KLU2, "coarse: params" or
+/// a sublist "Hierarchy", the coarsest level is solved by Komvos' CoarseSolver (Debian 12's KLU2 is wrong on two ranks
+/// and more). MueLu prints nothing unless `parameters` set a "verbosity".
 ///
 /// Entries of ours in the parameter list, or in MueLu's XML file:
 /// - "use node-aware": true lets all exchanges of a cycle be node-aware, by makeNodeAware(). Default: false.

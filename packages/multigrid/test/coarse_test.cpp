@@ -312,6 +312,16 @@ TEST(MueLuPreconditioner, KeepsACoarseTypeThatTheUserChose) {
   EXPECT_NO_THROW(Komvos::createMueLuPreconditioner(singular, parameters));
 }
 
+/// Amesos2's KLU2 has a parameter for singular matrices, ours has none.
+TEST(MueLuPreconditioner, LeavesACoarseSolverWithParametersToMueLu) {
+  const auto singular = grid(12, 0.0, true);  // one level
+  Teuchos::ParameterList parameters;
+  parameters.sublist("coarse: params").set("fix nullspace", true);
+  EXPECT_NO_THROW(Komvos::createMueLuPreconditioner(singular, parameters));
+  parameters.set("node-aware: coarse method", "mumps");
+  EXPECT_THROW(Komvos::createMueLuPreconditioner(singular, parameters), Komvos::BadInput);
+}
+
 /// Two levels, the coarse one on few ranks.
 Teuchos::ParameterList rebalanced(int coarseSize, int rowsPerRank) {
   Teuchos::ParameterList parameters;
@@ -343,41 +353,47 @@ TEST(MueLuPreconditioner, SaysOnEveryRankThatTheCoarsestMatrixOfAFewIsSingular) 
   EXPECT_THROW(Komvos::createMueLuPreconditioner(singular, parameters, {}, points), Komvos::BadInput);
 }
 
+/// The coarse level has a communicator of its own, or is empty on most ranks of the finest one.
 TEST(MueLuPreconditioner, NobodyWaitsWhereOneOfAFewCoarseRanksHasNoMemory) {
   const GO n = 60;
   const auto matrix = grid(n, 0.0);
   const auto points = gridPoints(matrix->getRowMap(), n);
-  const int size = matrix->getComm()->getSize(), rank = matrix->getComm()->getRank();
-  Teuchos::ParameterList parameters = rebalanced(1000, 300);  // two ranks share the coarse level
-  int coarseRanks = 0;
-  long coarseRows = 0;
-  const auto preconditioner = Komvos::createMueLuPreconditioner(
-      matrix, parameters, {}, points, [&](int level, const std::string& name, const Matrix& coarse) {
-        if (level == 1 && name == "A") {
-          coarseRanks = coarse.getComm()->getSize();
-          coarseRows = static_cast<long>(coarse.getGlobalNumRows());
-        }
-      });
-  if (size < 3) {
-    GTEST_SKIP() << "all ranks are needed for the coarse level";
-  }
-  int most = coarseRanks, solver = coarseRanks > 0 ? rank : size;  // the first of them solves
-  MPI_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Allreduce(MPI_IN_PLACE, &solver, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  MPI_Allreduce(MPI_IN_PLACE, &coarseRows, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
-  ASSERT_GT(most, 1);
-  ASSERT_LT(most, size);
-  constexpr int columns = 3;  // the coarse solver has vectors for one column at most
-  Vector b(matrix->getRangeMap(), columns), x(matrix->getDomainMap(), columns);
-  b.randomize();
-  {
-    const auto bytes = static_cast<std::uint64_t>(coarseRows) * columns * sizeof(double);  // a vector of all rows
-    const KomvosTest::FailingKokkos failing(rank == solver ? 0 : 1 << 30, bytes);
+  const int size = matrix->getComm()->getSize();
+  for (const bool hasOwnComm : {true, false}) {
+    Teuchos::ParameterList parameters = rebalanced(1000, 300);  // two ranks share the coarse level
+    parameters.set("repartition: use subcommunicators", hasOwnComm);
+    int coarseRanks = 0, hasRows = 0;
+    long coarseRows = 0;
+    const auto preconditioner = Komvos::createMueLuPreconditioner(
+        matrix, parameters, {}, points, [&](int level, const std::string& name, const Matrix& coarse) {
+          if (level == 1 && name == "A") {
+            coarseRanks = coarse.getComm()->getSize();
+            hasRows = Komvos::Impl::localLength(*coarse.getRowMap()) > 0 ? 1 : 0;
+            coarseRows = static_cast<long>(coarse.getGlobalNumRows());
+          }
+        });
+    if (size < 3) {
+      GTEST_SKIP() << "all ranks are needed for the coarse level";
+    }
+    int withRows = hasRows;
+    MPI_Allreduce(MPI_IN_PLACE, &withRows, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &coarseRows, 1, MPI_LONG, MPI_MAX, MPI_COMM_WORLD);
+    ASSERT_GT(withRows, 1);
+    ASSERT_LT(withRows, size);
+    EXPECT_EQ(hasOwnComm ? hasRows * withRows : size, coarseRanks);
+    constexpr int columns = 3;  // the coarse solver has vectors for one column at most
+    Vector b(matrix->getRangeMap(), columns), x(matrix->getDomainMap(), columns);
+    b.randomize();
+    {
+      // A vector of all rows, which only the rank that solves has.
+      const auto bytes = static_cast<std::uint64_t>(coarseRows) * columns * sizeof(double);
+      const KomvosTest::FailingKokkos failing(0, bytes);
+      preconditioner->apply(b, x);
+    }
+    EXPECT_TRUE(std::isnan(x.getVector(0)->norm2()));
     preconditioner->apply(b, x);
+    EXPECT_FALSE(std::isnan(x.getVector(0)->norm2()));
   }
-  EXPECT_TRUE(std::isnan(x.getVector(0)->norm2()));
-  preconditioner->apply(b, x);
-  EXPECT_FALSE(std::isnan(x.getVector(0)->norm2()));
 }
 
 }  // namespace

@@ -148,6 +148,25 @@ TEST_P(Direct, SaysOnEveryRankThatAMatrixHasAnEmptyRow) {
   EXPECT_THROW(DirectSolver(*matrix, GetParam()), Komvos::BadInput);
 }
 
+/// The user's column map names it, though no row has an entry there.
+TEST_P(Direct, SaysOnEveryRankThatAMatrixHasAnEmptyColumn) {
+  const auto map = unevenMap(100);
+  const auto matrix = rcp(new Matrix(map, map, 1));
+  const int rows = static_cast<int>(Komvos::Impl::localLength(*map));
+  for (int row = 0; row < rows; ++row) {
+    const bool leavesColumn = map->getGlobalElement(row) == 50;
+    const int column = !leavesColumn ? row : row > 0 ? row - 1 : row + 1;
+    matrix->insertLocalValues(row, Teuchos::tuple<int>(column), Teuchos::tuple<double>(2.0));
+  }
+  matrix->fillComplete(map, map);
+  try {
+    const DirectSolver solver(*matrix, GetParam());
+    FAIL() << "a matrix without column 50 was factored";
+  } catch (const Komvos::BadInput& error) {
+    EXPECT_NE(std::string(error.what()).find("column 50 is empty"), std::string::npos) << error.what();
+  }
+}
+
 TEST_P(Direct, FactorsAgainWhereValuesHaveChanged) {
   const auto first = grid(20, 0.3);
   const auto second = withOtherValues(*first);
