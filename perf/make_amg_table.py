@@ -16,8 +16,9 @@ ratios within a sample.
 
 What it shows: Komvos takes a fifth to a half off MueLu's solve phase, and a whole run is never slower than MueLu's. In 11
 iterations set-up is most of it, and that is MueLu's. PETSc's GAMG needs fewer iterations and, on 16 ranks, less time for
-them; its set-up is slower than MueLu's for the scalar problems, and faster for elasticity. BoomerAMG takes a fifth of the
-iterations on rotated anisotropy, which is a matter of the method, and wins there; its set-up is the slowest elsewhere.
+them; its set-up is slower than MueLu's, but for elasticity on 16 ranks. BoomerAMG takes a fifth of the iterations on rotated
+anisotropy, which is a matter of the method, and wins there; its set-up is the slowest elsewhere, but for laplace3d on one
+node.
 """
 NAMES = {"MueLu": "MueLu", "komvos": "Komvos", "komvos, tuning off": "Komvos, off", "PETSc, gamg": "PETSc, GAMG",
          "PETSc, hypre": "PETSc, hypre"}

@@ -18,8 +18,8 @@ of the true residual.
 
 """
 READING = """What it shows: between hosts, with a partition of the graph, an iteration takes {ours} of Belos' time, where the best of
-PETSc's takes {petsc}. Most of it is merging reductions and adding up within hosts first: "MPI's reductions" take up to
-twice as long. Hiding them saves little here, for all ranks share two cores, and a rank that waits leaves its core to
+PETSc's takes {petsc} (cases that PETSc ran, too). Most of it is merging reductions and adding up within hosts first: with
+"MPI's reductions" an iteration takes {mpi_sums} times as long. Hiding them saves little here, for all ranks share two cores, and a rank that waits leaves its core to
 others. Contiguous slabs give every rank two neighbours at most: there is nothing for node-aware products to save, and on
 a plain network PETSc's solvers are ahead. On one node `auto` takes the merged variant, with {ours_on_node} of Belos' time;
 the best of PETSc's takes {petsc_on_node}.
@@ -78,6 +78,18 @@ def replicated(spheres):
             f"behind dots; the best\nof the three variants that are not merged takes {best}.\n")
 
 
+def mpi_reductions(reports):
+    """By the number of ranks: an iteration between hosts with MPI's reductions, over one with ours."""
+    times = {}
+    for report in reports:
+        seconds = {one["variant"]: one["seconds_per_iteration"] for one in report["results"]}
+        for variant in seconds:
+            ours = variant.replace(", MPI's reductions", "")
+            if ours != variant and "cluster" in report["network"]:
+                times.setdefault(report["ranks"], []).append(seconds[variant] / seconds[ours])
+    return dict(sorted(times.items()))
+
+
 def reading(reports):
     with_petsc = [report for report in reports
                   if any(one["variant"].startswith("PETSc") for one in report["results"])]
@@ -87,7 +99,8 @@ def reading(reports):
     ours, petsc = (span([best(report, start) for report in between]) for start in ("Komvos", "PETSc"))
     ours_on_node, petsc_on_node = (span([best(report, start) for report in on_node])
                                    for start in ("Komvos merged, Komvos' products", "PETSc"))
-    return READING.format(ours=ours, petsc=petsc, ours_on_node=ours_on_node, petsc_on_node=petsc_on_node,
+    mpi_sums = " and ".join(f"{span(times)} (on {ranks} ranks)" for ranks, times in mpi_reductions(reports).items())
+    return READING.format(mpi_sums=mpi_sums, ours=ours, petsc=petsc, ours_on_node=ours_on_node, petsc_on_node=petsc_on_node,
                           replicated=replicated(spheres))
 
 

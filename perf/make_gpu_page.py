@@ -106,7 +106,7 @@ def hmatrix(reports):
                          f"{product['of_read_speed']:.2f}", f"{1e-9 * matrix['bytes_read'] / product['seconds']:,.0f}",
                          f"{matrix['error']:.0e}", f"{matrix['seconds_set_up']:.1f}"])
     verdict = (f"Of the speed of reading, products with whole values and one vector reach {min(reached):.2f} to {max(reached):.2f}; "
-               f"reduced values make them {min(gains):.1f} to {max(gains):.1f} times faster.")
+               f"reduced values make those of one vector {min(gains):.1f} to {max(gains):.1f} times faster.")
     return HMATRIX.format(verdict=verdict) + "\n" + common.markdown_table(
         ["points", "n", "values", "MB", "vectors", "us", "of reading", "GB/s", "error", "set-up, s"], rows,
         ["---", "--:", "---"] + ["--:"] * 7)

@@ -105,6 +105,7 @@ def before(folder):
 ## Before and after
 
 Gains of `auto` over the fastest baseline of the same run, as above, and those of an older version ({described[0]}).
+Processor and code both changed, so a difference cannot be credited to either alone.
 
 {common.markdown_table(["matrix", "network", "before", "now"], rows, ["---", "---", "--:", "--:"])}"""
 

@@ -10,7 +10,8 @@ Made by `perf/make_whole_table.py` from the JSON files that `perf/run_whole_runs
 commit {commit}, {processor}, {cores} cores. Times are of the whole run, in milliseconds: the node-aware matrices are set
 up, with nothing known from runs before, and then there are so many cycles. A cycle is one product with each operator of
 the problem, and an all-reduce as in any Krylov solver; `operators` says how many there are: the matrix, or all of MueLu's
-hierarchy in turn. Tpetra's imports are there before, its set-up costs nothing here. Medians of {samples} samples; ratios
+hierarchy in turn. Tpetra's Imports exist before the clock starts, so its
+set-up is not counted. Medians of {samples} samples; ratios
 are medians of ratios within a sample, below 1 Komvos is faster. The machine was two to three times slower on some days
 than on others, so times of different commits say nothing about each other. "Komvos" is what the defaults give: tuned
 online, and between nodes calibrated in each sample, as in the first halo of a run. "Best" is the fastest of what was

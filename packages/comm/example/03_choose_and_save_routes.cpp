@@ -42,7 +42,8 @@ int main(int argc, char** argv) {
   }
   MPI_Barrier(MPI_COMM_WORLD);  // the file is complete
 
-  // The choice of the earlier run: nothing is measured, and a halo that is not in the cache is an error.
+  // The choice of the earlier run: nothing is measured. A halo that is not in the cache would be tuned
+  // (with requireTuningCache: an error).
   Komvos::ExchangeOptions cached = common;
   cached.tuningCache = std::make_shared<const Komvos::TuningCache>(Komvos::TuningCache::load(MPI_COMM_WORLD, file));
   const auto again = Komvos::makeNodeAware(matrix, cached);

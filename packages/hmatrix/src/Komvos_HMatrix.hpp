@@ -47,8 +47,8 @@ struct HMatrixOptions {
   /// Blocks are always recompressed then. Complex values stay whole.
   Storage storage = Storage::Reduced;
   /// Store half of the matrix where EntryKernel::isSymmetric(): half of the memory and of the set-up. With whole values
-  /// products take about as long; with reduced ones 1.2 to 1.5 times as long for one vector, and up to 1.7 times for
-  /// several, where decoding costs more than reading (perf/HMATRIX.md).
+  /// products take 1.0 to 1.4 times as long; with reduced ones 1.4 to 1.5 times for one vector, and 1.6 to 1.7 times
+  /// for several, where decoding costs more than reading (perf/HMATRIX.md).
   bool halfIfSymmetric = false;
   /// Called now and then with the part of the set-up of this rank that is done, ascending, at last 1. By any thread,
   /// one at a time, within a parallel region of Kokkos.
