@@ -102,8 +102,8 @@ class Exchange {
 
   /// The same, and lets messages arrive in `ghosts` without a copy where their values are neighbours there (one column,
   /// messages not staged through the host), and through shared memory wherever they are there. For work space that is
-  /// used again and again: each new address costs new requests. \param ghosts as given to end(); not to be touched
-  /// until then
+  /// used again and again: each new address costs new requests.
+  /// \param ghosts as given to end(); not to be touched until then
   void begin(const execution_space& space, const const_view& owned, const view& ghosts);
   /// The same for ghosts with interleaved columns: there, any number of columns can arrive in place.
   void begin(const execution_space& space, const const_view& owned, const Interleaved& ghosts);
