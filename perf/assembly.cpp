@@ -57,8 +57,7 @@ class ByRowTransfer : public Assembly {
   explicit ByRowTransfer(const Slab& slab) : slab_(slab) {}
   void first(double time) override {
     owned_ = slab_.owned();
-    arrays_ = std::make_unique<example::AssemblyArrays>(slab_);
-    arrays_->fill(time);
+    arrays_ = std::make_unique<example::AssemblyArrays>(slab_, time);
     transfer_ = std::make_unique<RowTransfer<>>(Tpetra::Export<>(slab_.touched(), owned_));
     matrix_ = transfer_->transfer({arrays_->offset, arrays_->columns, arrays_->values}, Tpetra::ADD, owned_, owned_);
   }

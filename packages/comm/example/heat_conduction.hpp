@@ -78,10 +78,12 @@ inline std::array<std::array<double, 8>, 8> cubeStiffness() {
   return matrix;
 }
 
-/// Where element matrices go in arrays of rows: each row of one is appended to the row of its node, as it comes.
+/// Where element matrices go in arrays of rows: each row of one is appended to the row of its node, as it comes. These
+/// arrays are on the host; RowTransfer takes arrays where its matrices are, so on a GPU a kernel would fill them.
 class AssemblyArrays {
  public:
-  explicit AssemblyArrays(const Slab& slab)
+  /// Computes all element matrices, and where they go.
+  explicit AssemblyArrays(const Slab& slab, double time = 0)
       : slab_(slab), stiffness_(cubeStiffness()), offset("offset", slab.numNodes() + 1), next_(slab.numNodes()) {
     for (std::size_t e = 0; e < slab.numElements(); ++e) {
       for (const int node : slab.corners(e)) {
@@ -94,10 +96,10 @@ class AssemblyArrays {
     const std::size_t entries = offset(slab.numNodes());
     columns = decltype(columns)(Kokkos::view_alloc("columns", Kokkos::WithoutInitializing), entries);
     values = decltype(values)(Kokkos::view_alloc("values", Kokkos::WithoutInitializing), entries);
-    fill(0, true);
+    fill(time, true);
   }
 
-  /// Computes all element matrices.
+  /// Computes all element matrices anew.
   void fill(double time, bool withColumns = false) {
     for (std::size_t i = 0; i < next_.size(); ++i) {
       next_[i] = offset(i);

@@ -17,6 +17,7 @@
 #include "Komvos_DeviceList.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_HaloPlanner.hpp"
+#include "Komvos_LargeArray.hpp"
 #include "Komvos_MergedRows.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_RowKernels.hpp"
@@ -387,12 +388,15 @@ void RowTransfer<S, LO, GO, Node>::State::makeValueSources(const format_type& fo
       origin[parts.slotTo[slot] + k] = ~static_cast<int>(first + k);
     }
   }
-  const auto source = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), merged.source);
-  std::vector<int> fromOrigin(source.extent(0));
-  for (std::size_t e = 0; e < fromOrigin.size(); ++e) {
-    fromOrigin[e] = origin[source(e)];
+  if (!merged.inOrder) {
+    const auto source = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), merged.source);
+    std::vector<int> fromOrigin(source.extent(0));
+    for (std::size_t e = 0; e < fromOrigin.size(); ++e) {
+      fromOrigin[e] = origin[source(e)];
+    }
+    origin.swap(fromOrigin);
   }
-  valueSources = {merged.sourceOffset, fromOrigin, Impl::entriesPerItem<execution_space>()};
+  valueSources = {merged.sourceOffset, origin, Impl::entriesPerItem<execution_space>()};
   labels = unpackKernel(*valuesOnly, format, {}, nullptr, nullptr);
   valueItems = itemsOf(*valuesOnly, counts.owned);
 }
@@ -434,8 +438,6 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t
                                                    const Teuchos::RCP<const map_type>& domain,
                                                    const Teuchos::RCP<const map_type>& range)
     -> Teuchos::RCP<crs_matrix_type> {
-  using Kokkos::view_alloc;
-  using Kokkos::WithoutInitializing;
   const execution_space& space = Impl::defaultSpace<execution_space>();
   const format_type format{true};
   const auto offsets = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), rows.offset);
@@ -472,9 +474,8 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t
     if (entries >= std::numeric_limits<int>::max()) {
       throw BadInput("RowTransfer: " + std::to_string(entries) + " entries on one rank; at most 2^31 - 1 are possible");
     }
-    columns = Kokkos::View<GO*, device_type>(view_alloc("Komvos::RowTransfer::columns", WithoutInitializing), entries);
-    values =
-        Kokkos::View<value_type*, device_type>(view_alloc("Komvos::RowTransfer::values", WithoutInitializing), entries);
+    columns = Impl::largeArray<decltype(columns)>("Komvos::RowTransfer::columns", entries);
+    values = Impl::largeArray<decltype(values)>("Komvos::RowTransfer::values", entries);
     hereItems = items_type(parts.stayLength, Impl::entriesPerItem<execution_space>());
     hereRows = Impl::deviceList<memory_space>("Komvos::RowTransfer::stays", parts.stays);
     hereTo = Impl::deviceList<memory_space>("Komvos::RowTransfer::to", parts.stayTo);
@@ -497,15 +498,18 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t
 
   const auto rowOffset = Impl::deviceList<memory_space>("Komvos::RowTransfer::rowOffset", parts.rowOffset);
   merged = Impl::mergeRows<LO, GO, Node>(ours->get(), domain, rowOffset, columns);
-  Kokkos::View<value_type*, device_type> mergedValues(view_alloc("values", WithoutInitializing),
-                                                      merged.columns.extent(0));
-  using Combine = Impl::CombineValues<value_type, memory_space>;
-  Kokkos::parallel_for("Komvos::RowTransfer::combine",
-                       Impl::range(space, 0, static_cast<int>(merged.columns.extent(0))),
-                       Combine{merged.sourceOffset, merged.source, values.data(), nullptr, mergedValues.data()});
-  Impl::fence(space, "Komvos::RowTransfer: the matrix is there");
+  columns = {};
+  if (!merged.inOrder) {
+    const std::size_t entries = merged.columns.extent(0);
+    const auto combined = Impl::largeArray<decltype(values)>("Komvos::RowTransfer::values", entries);
+    using Combine = Impl::CombineValues<value_type, memory_space>;
+    Kokkos::parallel_for("Komvos::RowTransfer::combine", Impl::range(space, 0, static_cast<int>(entries)),
+                         Combine{merged.sourceOffset, merged.source, values.data(), nullptr, combined.data()});
+    Impl::fence(space, "Komvos::RowTransfer: the values are there");
+    values = combined;
+  }
   const auto target =
-      Teuchos::rcp(new crs_matrix_type(targetMap, merged.columnMap, merged.rowOffset, merged.columns, mergedValues));
+      Teuchos::rcp(new crs_matrix_type(targetMap, merged.columnMap, merged.rowOffset, merged.columns, values));
   target->expertStaticFillComplete(domain, range);
   sourceEntries = entriesHere;
   targetGraph = target->getCrsGraph();

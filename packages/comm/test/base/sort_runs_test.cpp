@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "Komvos_SortRuns.hpp"
@@ -33,6 +34,25 @@ TEST(SortRuns, SortsListsInNoOrder) {
     std::sort(expected.begin(), expected.end());
     Komvos::Impl::sortRuns(list.begin(), list.end());
     EXPECT_EQ(expected, list) << length << " values";
+  }
+}
+
+TEST(SortRuns, SortsListAfterList) {
+  KomvosTest::Random random(5);
+  Komvos::Impl::RunSorter<std::uint64_t> sorter;
+  for (int i = 0; i < 300; ++i) {
+    std::vector<std::uint64_t> list;
+    const int runs = random.below(6), longest = 1 + random.below(i % 2 == 0 ? 40 : 4);
+    for (int run = 0; run < runs; ++run) {
+      std::uint64_t value = static_cast<std::uint64_t>(random.below(100));
+      for (int k = random.below(longest + 1); k > 0; --k) {
+        list.push_back(value += static_cast<std::uint64_t>(random.below(3)));
+      }
+    }
+    std::vector<std::uint64_t> expected = list;
+    std::sort(expected.begin(), expected.end());
+    sorter.sort(list.data(), list.size());
+    EXPECT_EQ(expected, list);
   }
 }
 

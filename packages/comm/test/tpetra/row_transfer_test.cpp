@@ -313,6 +313,54 @@ TEST(RowTransfer, AssemblesContributionsInAnyOrder) {
   });
 }
 
+TEST(RowTransfer, ReturnsRowsThatStayInOrderAndSortsTheOthers) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 15 * comm->getSize() + 4;
+  const auto blocks = rowsOf(n, false, false, 31, comm), swapped = rowsOf(n, true, false, 32, comm);
+  const auto increasing = makeMatrix(blocks, blocks, skewed(n, 33), n);  // its columns increase on each rank
+  for (const auto& to : {blocks, swapped, withRowsOfOthers(blocks, n, 34)}) {
+    const Import import(blocks, to);
+    onRoutes(comm, [&](const ExchangeOptions& options) {
+      RowTransfer<> transfer(import, options);
+      for (const double factor : {1.0, -1.5}) {  // the lists of the first transfer are of no use to the second
+        increasing->resumeFill();
+        increasing->scale(factor);
+        increasing->fillComplete(blocks, blocks);
+        const auto expected =
+            Tpetra::importAndFillCompleteCrsMatrix<Matrix>(RCP<const Matrix>(increasing), import, blocks, blocks);
+        const auto target = transfer.transfer(*increasing, Tpetra::REPLACE);
+        EXPECT_TRUE(sameBits(entriesOf(*expected), entriesOf(*target)));
+        Kokkos::deep_copy(target->getLocalMatrixDevice().values, NAN);
+        transfer.transferValues(*increasing, *target);
+        EXPECT_TRUE(sameBits(entriesOf(*expected), entriesOf(*target)));
+      }
+    });
+  }
+  // Arrays, in order and not, by one transfer in turn.
+  const Import stay(blocks, blocks);
+  RowTransfer<> transfer(stay);
+  Contributions ordered(*blocks, n, 1);
+  const Contributions disordered(*blocks, n, 1);
+  for (std::size_t i = 0; i + 1 < ordered.offset.size(); ++i) {
+    const std::size_t begin = ordered.offset[i], end = ordered.offset[i + 1];
+    const GO first = globalIds(*blocks)[i];
+    for (std::size_t k = begin; k < end; ++k) {
+      ordered.columns[k] = first - std::min<GO>(first, static_cast<GO>(end - begin)) + static_cast<GO>(k - begin);
+    }
+  }
+  const Contributions* const inTurn[] = {&ordered, &disordered, &ordered};
+  for (const Contributions* given : inTurn) {
+    const Entries found = entriesOf(*transfer.transfer(given->arrays(), Tpetra::REPLACE, blocks, blocks));
+    Entries expected;
+    for (std::size_t i = 0; i + 1 < given->offset.size(); ++i) {
+      for (std::size_t k = given->offset[i]; k < given->offset[i + 1]; ++k) {
+        expected[{globalIds(*blocks)[i], given->columns[k]}] += given->values[k];
+      }
+    }
+    EXPECT_LE(distance(expected, found), 1e-14);
+  }
+}
+
 TEST(RowTransfer, CopesWithManyShortRowsAndADenseOne) {
   const auto comm = Tpetra::getDefaultComm();
   const GO n = 100000;

@@ -7,6 +7,7 @@
 
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_KokkosShim.hpp"
+#include "Komvos_LargeArray.hpp"
 #include "Komvos_Schedule.hpp"
 #include "Komvos_SharedMemoryBuffers.hpp"
 
@@ -22,10 +23,8 @@ class MessageBuffer {
   Kokkos::View<Scalar*, typename Spaces::pinned> host;
 
   void allocate(std::size_t size, bool staged) {
-    using Kokkos::view_alloc;
-    using Kokkos::WithoutInitializing;
-    device = decltype(device)(view_alloc("Komvos::Exchange::buffer", WithoutInitializing), size);
-    host = decltype(host)(view_alloc("Komvos::Exchange::stagedBuffer", WithoutInitializing), staged ? size : 0);
+    device = largeArray<decltype(device)>("Komvos::Exchange::buffer", size);
+    host = largeArray<decltype(host)>("Komvos::Exchange::stagedBuffer", staged ? size : 0);
   }
   /// Messages leave from, or arrive in, memory that is given. It is not pinned.
   void place(char* memory, std::size_t size, bool staged) {

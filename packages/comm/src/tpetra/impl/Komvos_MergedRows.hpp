@@ -9,17 +9,21 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "Komvos_DeviceList.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_GlobalIdTable.hpp"
 #include "Komvos_KokkosShim.hpp"
+#include "Komvos_LargeArray.hpp"
+#include "Komvos_SortRuns.hpp"
 #include "Komvos_TpetraShim.hpp"
 
 // How this works. Columns become local in one pass over the entries: those of the domain map on this rank by the map,
-// all others by a hash table, sorted by owner and global id as Tpetra does. Then each row is sorted by local column,
-// unless it is; entries of the same column become neighbours, and keep the order that they had.
+// all others by a hash table, sorted by owner and global id as Tpetra does. Where the columns of all rows increase
+// then, as in rows that stay on their rank, that is all. Else each row is sorted by local column, unless it is; entries
+// of the same column become neighbours, and keep the order that they had.
 namespace Komvos::Impl {
 
 template <class LO, class GO, class Node>
@@ -30,21 +34,23 @@ struct MergedRows {
   Teuchos::RCP<const map_type> columnMap;
   Kokkos::View<std::size_t*, device_type> rowOffset;
   Kokkos::View<LO*, device_type> columns;
-  /// Entry e is the sum of given entries source(sourceOffset(e)), ...; without offsets, of source(e) alone.
+  bool inOrder = false;  ///< entries are the given ones, one by one; source is empty
+  /// Else entry e is the sum of given entries source(sourceOffset(e)), ...; without offsets, of source(e) alone.
   Kokkos::View<int*, memory_space> sourceOffset, source;
 };
 
-/// Local columns of what the domain map has here, -1 for others; marks which are used.
+/// Local columns of what the domain map has here, -1 for others, which are counted; marks which are used.
 template <class GlobalView, class LocalView, class UsedView, class LocalMap>
 struct LocalizeColumns {
   GlobalView global;
   LocalView local;
   UsedView used;
   LocalMap domain;
-  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i) const {
+  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i, std::int64_t& remote) const {
     const auto lid = domain.getLocalElement(global(i));
     const bool here = lid >= 0 && lid < static_cast<decltype(lid)>(used.extent(0));
     local(i) = here ? lid : -1;
+    remote += here ? 0 : 1;
     if (here && used(lid) == 0) {
       Kokkos::atomic_exchange(&used(lid), 1);
     }
@@ -98,7 +104,7 @@ struct SortedRows {
 
   KOKKOS_INLINE_FUNCTION std::int64_t first(int row) const { return offset(row); }
   KOKKOS_INLINE_FUNCTION std::int64_t length(int row) const { return offset(row + 1) - offset(row); }
-  /// Whether columns increase; then places are set.
+  /// Whether columns increase.
   KOKKOS_INLINE_FUNCTION bool isInOrder(int row) const {
     const std::int64_t begin = first(row), n = length(row);
     for (std::int64_t k = 1; k < n; ++k) {
@@ -106,10 +112,12 @@ struct SortedRows {
         return false;
       }
     }
-    for (std::int64_t k = 0; k < n; ++k) {
-      source(begin + k) = static_cast<int>(k);
-    }
     return true;
+  }
+  KOKKOS_INLINE_FUNCTION void keepOrder(int row) const {
+    for (std::int64_t k = 0; k < length(row); ++k) {
+      source(first(row) + k) = static_cast<int>(k);
+    }
   }
   KOKKOS_INLINE_FUNCTION void setKeys(std::uint64_t* mine, int row) const {
     for (std::int64_t k = 0; k < length(row); ++k) {
@@ -124,18 +132,28 @@ struct SortedRows {
   }
 };
 
-/// With room of its own for each thread. Not for devices.
+template <class Rows>
+struct CountDisordered {
+  Rows rows;
+  KOKKOS_INLINE_FUNCTION void operator()(int row, int& disordered) const { disordered += rows.isInOrder(row) ? 0 : 1; }
+};
+
+/// With room of its own for each thread. Not for devices. A row that another rank has sent is in the order of that
+/// rank's columns: a few runs, each in order here, too.
 template <class Rows>
 struct SortOnHost {
   Rows rows;
 
   void operator()(int row) const {
     static thread_local std::vector<std::uint64_t> keys;
-    if (!rows.isInOrder(row)) {
+    static thread_local RunSorter<std::uint64_t> sorter;
+    if (rows.isInOrder(row)) {
+      rows.keepOrder(row);
+    } else {
       const auto n = static_cast<std::size_t>(rows.length(row));
       keys.resize(std::max(keys.size(), n));
       rows.setKeys(keys.data(), row);
-      std::sort(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(n));
+      sorter.sort(keys.data(), n);
       rows.setPlaces(keys.data(), row);
     }
   }
@@ -147,7 +165,9 @@ struct SortOnDevice {
   KeyView keys;  ///< room for all entries
 
   KOKKOS_INLINE_FUNCTION void operator()(int row) const {
-    if (!rows.isInOrder(row)) {
+    if (rows.isInOrder(row)) {
+      rows.keepOrder(row);
+    } else {
       std::uint64_t* const mine = keys.data() + rows.first(row);
       rows.setKeys(mine, row);
       heapSort(mine, rows.length(row));
@@ -168,6 +188,13 @@ void sortRows(const ExecutionSpace& space, const Rows& rows, int numRows, std::i
     fence(space, "Komvos::RowTransfer: keys are read");
   }
 }
+
+template <class OffsetView, class RowView>
+struct CopyOffsets {
+  OffsetView offset;
+  RowView rowOffset;
+  KOKKOS_INLINE_FUNCTION void operator()(int row) const { rowOffset(row) = static_cast<std::size_t>(offset(row)); }
+};
 
 /// Exclusive sums of the different columns of each row.
 template <class OffsetView, class IndexView, class RowView>
@@ -218,14 +245,18 @@ struct FillMerged {
 };
 
 /// Remote columns of `global` (those with local < 0) get indices from `firstIndex` on, sorted by owner and id.
+/// \param remote how many entries have such a column, on this rank
 /// \return their global ids, in that order
 /// \note Collective. \throws BadInput on all ranks if the domain map lacks a column
 template <class LO, class GO, class Node, class GlobalView, class LocalView>
 std::vector<GO> numberRemoteColumns(MPI_Comm comm, const Tpetra::Map<LO, GO, Node>& domain, const GlobalView& global,
-                                    const LocalView& local, LO firstIndex) {
-  const auto globalOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), global);
-  const auto localOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), local);
-  const std::int64_t entries = static_cast<std::int64_t>(global.extent(0));
+                                    const LocalView& local, std::int64_t remote, LO firstIndex) {
+  using Space = Kokkos::HostSpace;
+  const std::int64_t entries = remote > 0 ? static_cast<std::int64_t>(global.extent(0)) : 0;
+  const auto wanted = std::make_pair(std::int64_t(0), entries);
+  const auto globalOnHost = Kokkos::create_mirror_view_and_copy(Space(), Kokkos::subview(global, wanted));
+  const auto localHere = Kokkos::subview(local, wanted);
+  const auto localOnHost = Kokkos::create_mirror_view_and_copy(Space(), localHere);
   GlobalIdTable<GO> table;
   for (std::int64_t i = 0; i < entries; ++i) {
     if (localOnHost(i) < 0) {
@@ -261,7 +292,7 @@ std::vector<GO> numberRemoteColumns(MPI_Comm comm, const Tpetra::Map<LO, GO, Nod
       localOnHost(i) = indexOf[-1 - localOnHost(i)];
     }
   }
-  Kokkos::deep_copy(local, localOnHost);
+  Kokkos::deep_copy(localHere, localOnHost);
   return sorted;
 }
 
@@ -281,13 +312,13 @@ MergedRows<LO, GO, Node> mergeRows(MPI_Comm comm, const Teuchos::RCP<const Tpetr
   const int rows = static_cast<int>(offset.extent(0)) - 1;
   Result result;
 
-  Kokkos::View<LO*, Device> local(view_alloc("Komvos::RowTransfer::local", WithoutInitializing), entries);
+  const auto local = largeArray<Kokkos::View<LO*, Device>>("Komvos::RowTransfer::local", entries);
   Kokkos::View<int*, Device> used("Komvos::RowTransfer::used", localLength(*domain));
   const auto domainMap = domain->getLocalMap();
-  Kokkos::parallel_for("Komvos::RowTransfer::localize", Range(space, 0, entries),
-                       LocalizeColumns<GlobalView, decltype(local), decltype(used), decltype(domainMap)>{
-                           global, local, used, domainMap});
-  fence(space, "Komvos::RowTransfer: columns are local");
+  using Localize = LocalizeColumns<GlobalView, Kokkos::View<LO*, Device>, decltype(used), decltype(domainMap)>;
+  std::int64_t remoteEntries = 0;
+  Kokkos::parallel_reduce("Komvos::RowTransfer::localize", Range(space, 0, entries),
+                          Localize{global, local, used, domainMap}, remoteEntries);
   // The column map has what is used of the domain map, in its order, then the others.
   const auto usedOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), used);
   std::vector<GO> ids;
@@ -301,11 +332,11 @@ MergedRows<LO, GO, Node> mergeRows(MPI_Comm comm, const Teuchos::RCP<const Tpetr
   if (ids.size() < newIndex.size()) {
     const auto onDevice = deviceList<typename Device::memory_space>("Komvos::RowTransfer::newIndex", newIndex);
     Kokkos::parallel_for("Komvos::RowTransfer::renumber", Range(space, 0, entries),
-                         RenumberColumns<decltype(local), decltype(onDevice)>{local, onDevice});
+                         RenumberColumns<Kokkos::View<LO*, Device>, decltype(onDevice)>{local, onDevice});
     fence(space, "Komvos::RowTransfer: columns are numbered");
   }
   const std::vector<GO> remote =
-      numberRemoteColumns<LO, GO, Node>(comm, *domain, global, local, static_cast<LO>(ids.size()));
+      numberRemoteColumns<LO, GO, Node>(comm, *domain, global, local, remoteEntries, static_cast<LO>(ids.size()));
   ids.insert(ids.end(), remote.begin(), remote.end());
   using Map = typename Result::map_type;
   result.columnMap =
@@ -313,21 +344,32 @@ MergedRows<LO, GO, Node> mergeRows(MPI_Comm comm, const Teuchos::RCP<const Tpetr
                            Teuchos::ArrayView<const GO>(ids.data(), static_cast<Teuchos::Ordinal>(ids.size())),
                            domain->getIndexBase(), domain->getComm()));
 
-  result.source = decltype(result.source)(view_alloc("source", WithoutInitializing), entries);
-  using Sorted = SortedRows<OffsetView, decltype(local), decltype(result.source)>;
-  sortRows(space, Sorted{offset, local, result.source}, rows, entries);
+  using Sorted = SortedRows<OffsetView, Kokkos::View<LO*, Device>, decltype(result.source)>;
   result.rowOffset = decltype(result.rowOffset)(view_alloc("rowOffset", WithoutInitializing), rows + 1);
+  int disordered = 0;
+  Kokkos::parallel_reduce("Komvos::RowTransfer::disordered", range(space, 0, rows),
+                          CountDisordered<Sorted>{Sorted{offset, local, {}}}, disordered);
+  if (disordered == 0) {
+    Kokkos::parallel_for("Komvos::RowTransfer::offsets", range(space, 0, rows + 1),
+                         CopyOffsets<OffsetView, decltype(result.rowOffset)>{offset, result.rowOffset});
+    fence(space, "Komvos::RowTransfer: rows are in order");
+    result.columns = local;
+    result.inOrder = true;
+    return result;
+  }
+  result.source = largeArray<decltype(result.source)>("Komvos::RowTransfer::source", entries);
+  sortRows(space, Sorted{offset, local, result.source}, rows, entries);
   std::size_t merged = 0;
   using Count = CountMerged<OffsetView, decltype(result.source), decltype(result.rowOffset)>;
   Kokkos::parallel_scan("Komvos::RowTransfer::count", range(space, 0, rows + 1),
                         Count{offset, result.source, result.rowOffset}, merged);
   const bool merges = static_cast<std::int64_t>(merged) < entries;
-  result.columns = decltype(result.columns)(view_alloc("columns", WithoutInitializing), merged);
+  result.columns = largeArray<decltype(result.columns)>("columns", merged);
   if (merges) {
     result.sourceOffset = decltype(result.sourceOffset)("sourceOffset", merged + 1);
     Kokkos::deep_copy(Kokkos::subview(result.sourceOffset, merged), static_cast<int>(entries));
   }
-  using Fill = FillMerged<OffsetView, decltype(local), decltype(result.rowOffset), decltype(result.columns),
+  using Fill = FillMerged<OffsetView, Kokkos::View<LO*, Device>, decltype(result.rowOffset), decltype(result.columns),
                           decltype(result.source)>;
   Kokkos::parallel_for(
       "Komvos::RowTransfer::fill", range(space, 0, rows),

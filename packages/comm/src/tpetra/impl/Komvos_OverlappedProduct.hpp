@@ -14,7 +14,7 @@
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_HaloUse.hpp"
 #include "Komvos_HostRows.hpp"
-#include "Komvos_HugePages.hpp"
+#include "Komvos_LargeArray.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_OverlapChoice.hpp"
 #include "Komvos_UseOfHalo.hpp"
@@ -134,11 +134,7 @@ auto OverlappedProduct<Matrix>::workSpace(int columns) -> value_type* {
   const std::size_t size = static_cast<std::size_t>((copies ? numSame_ : 0) + numGhosts_) * columns;
   if (columnValues_.extent(0) < size) {
     columnValues_ = {};  // before the larger one is allocated
-    columnValues_ = decltype(columnValues_)(
-        Kokkos::view_alloc("Komvos::NodeAwareCrsMatrix::columnValues", Kokkos::WithoutInitializing), size);
-    if constexpr (runsOnHost<execution_space>()) {
-      adviseHugePages(columnValues_.data(), size * sizeof(value_type));
-    }
+    columnValues_ = largeArray<decltype(columnValues_)>("Komvos::NodeAwareCrsMatrix::columnValues", size);
   }
   return columnValues_.data();
 }

@@ -1,0 +1,25 @@
+/// \file Komvos_LargeArray.hpp
+/// Arrays of many megabytes.
+#pragma once
+
+#include <Kokkos_Core.hpp>
+#include <cstddef>
+#include <string>
+
+#include "Komvos_HugePages.hpp"
+#include "Komvos_KokkosShim.hpp"
+
+namespace Komvos::Impl {
+
+/// An array that is not initialized, on the host in large pages where the system has some: to touch new memory for the
+/// first time, page by page, takes longer than to copy it.
+template <class View>
+View largeArray(const std::string& label, std::size_t size) {
+  const View array(Kokkos::view_alloc(label, Kokkos::WithoutInitializing), size);
+  if constexpr (runsOnHost<typename View::execution_space>()) {
+    adviseHugePages(array.data(), size * sizeof(typename View::value_type));
+  }
+  return array;
+}
+
+}  // namespace Komvos::Impl
