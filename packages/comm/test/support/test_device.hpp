@@ -34,7 +34,7 @@ class TestDevice {
   using size_type = std::size_t;
   using device_type = Kokkos::Device<TestDevice, TestDeviceSpace>;
   using array_layout = Kokkos::LayoutLeft;
-  using scratch_memory_space = Kokkos::ScratchMemorySpace<TestDevice>;
+  using scratch_memory_space = Kokkos::DefaultHostExecutionSpace::scratch_memory_space;  // a team is one of the host
 
   /// The default instance: all of these share a queue.
   TestDevice();

@@ -155,6 +155,35 @@ auto onHost(const Policy& policy) {
       policy.begin(), policy.end());
 }
 
+/// Teams are teams of one host thread.
+template <class... Properties>
+class TeamPolicyInternal<KomvosTest::TestDevice, Properties...> : public PolicyTraits<Properties...> {
+ public:
+  using traits = PolicyTraits<Properties...>;
+  using execution_policy = TeamPolicyInternal;
+  using host_policy = Kokkos::TeamPolicy<TestDeviceHost, typename traits::work_tag>;
+  using member_type = typename host_policy::member_type;
+
+  TeamPolicyInternal(const KomvosTest::TestDevice& space, int teams, int, int = 1) : space_(space), host_(teams, 1) {}
+  TeamPolicyInternal(const KomvosTest::TestDevice& space, int teams, const Kokkos::AUTO_t&, int = 1)
+      : TeamPolicyInternal(space, teams, 1) {}
+
+  const KomvosTest::TestDevice& space() const { return space_; }
+  const host_policy& host() const { return host_; }
+  int league_size() const { return host_.league_size(); }
+  int team_size() const { return 1; }
+  int impl_vector_length() const { return 1; }
+  static int vector_length_max() { return 1024; }
+  TeamPolicyInternal& set_scratch_size(int level, const PerTeamValue& bytes) {
+    host_.set_scratch_size(level, bytes);
+    return *this;
+  }
+
+ private:
+  KomvosTest::TestDevice space_;
+  host_policy host_;
+};
+
 /// Queues execute() of a host kernel. Its views are not counted, as those of a kernel on a GPU.
 template <class HostKernel, class... Arguments>
 void enqueueKernel(const KomvosTest::TestDevice& device, const Arguments&... arguments) {
@@ -173,6 +202,22 @@ class ParallelFor<Functor, Kokkos::RangePolicy<Traits...>, KomvosTest::TestDevic
   ParallelFor(const Functor& functor, const Policy& policy) : functor_(functor), policy_(policy) {}
   void execute() const {
     enqueueKernel<ParallelFor<Functor, HostPolicy, TestDeviceHost>>(policy_.space(), functor_, onHost(policy_));
+  }
+
+ private:
+  Functor functor_;
+  Policy policy_;
+};
+
+template <class Functor, class... Traits>
+class ParallelFor<Functor, Kokkos::TeamPolicy<Traits...>, KomvosTest::TestDevice> {
+  using Policy = TeamPolicyInternal<KomvosTest::TestDevice, Traits...>;
+
+ public:
+  ParallelFor(const Functor& functor, const Policy& policy) : functor_(functor), policy_(policy) {}
+  void execute() const {
+    enqueueKernel<ParallelFor<Functor, typename Policy::host_policy, TestDeviceHost>>(policy_.space(), functor_,
+                                                                                      policy_.host());
   }
 
  private:
@@ -235,6 +280,26 @@ class ParallelScan<Functor, Kokkos::RangePolicy<Traits...>, KomvosTest::TestDevi
  private:
   Functor functor_;
   Policy policy_;
+};
+
+/// Kokkos fences the space before the total is used.
+template <class Functor, class Total, class... Traits>
+class ParallelScanWithTotal<Functor, Kokkos::RangePolicy<Traits...>, Total, KomvosTest::TestDevice> {
+  using Policy = Kokkos::RangePolicy<Traits...>;
+  using HostPolicy = decltype(onHost(std::declval<Policy>()));
+
+ public:
+  ParallelScanWithTotal(const Functor& functor, const Policy& policy, Total& total)
+      : functor_(functor), policy_(policy), total_(total) {}
+  void execute() const {
+    enqueueKernel<ParallelScanWithTotal<Functor, HostPolicy, Total, TestDeviceHost>>(policy_.space(), functor_,
+                                                                                     onHost(policy_), std::ref(total_));
+  }
+
+ private:
+  Functor functor_;
+  Policy policy_;
+  Total& total_;
 };
 
 }  // namespace Impl

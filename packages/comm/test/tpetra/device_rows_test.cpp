@@ -1,4 +1,4 @@
-// Rows as GPUs multiply them, by the default execution space: on the host, too.
+// Rows as GPUs multiply them, by the default execution space, on the host, too, and on the test device.
 #include <gtest/gtest.h>
 
 #include <KokkosSparse_CrsMatrix.hpp>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "Komvos_DeviceRows.hpp"
-#include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "exchange/device_under_test.hpp"
 #include "support/mpi_support.hpp"
 #include "support/test_patterns.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 using namespace Komvos::Impl;
 using Komvos::Overlap;
 using KomvosTest::Random;
-using Space = Komvos::DefaultNode::execution_space;
+using Space = KomvosTest::DeviceUnderTest::execution_space;
 using Memory = BufferSpace<Space>::type;
 using Graph =
     KokkosSparse::CrsMatrix<double, int, Kokkos::Device<Space, Memory>, void, std::size_t>::StaticCrsGraphType;
