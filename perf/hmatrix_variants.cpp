@@ -1,4 +1,4 @@
-// What does a product of a hierarchical matrix cost by each of the ways that Yamazaki et al. compare (paper 004): one gemv after
+// What does a product of a hierarchical matrix cost by each of the ways that Yamazaki et al. compare: one gemv after
 // another, batches of gemv in several orders, with launches of fixed and of variable size, and the loops of
 // KokkosBatched, beside our two passes over panels? All have the same blocks, and take turns. One process.
 #include <CLI/CLI.hpp>

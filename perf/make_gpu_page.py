@@ -125,7 +125,7 @@ def tests(runs, remarks):
 
 def page(path):
     result = common.read_results(path)
-    parts = [HEAD.format(file=path.relative_to(common.PERF), commit=result["commit"], gpu=result["gpu"], cuda=result["nvcc"])]
+    parts = [HEAD.format(file=path.relative_to(common.ROOT), commit=result["commit"], gpu=result["gpu"], cuda=result["nvcc"])]
     for key, title, make in (("products", "Sparse products", products), ("hmatrix", "Hierarchical matrices", hmatrix),
                              ("runs", "Tests", lambda runs: tests(runs, result["remarks"]))):
         if result[key]:

@@ -1,6 +1,6 @@
 // How fast do rows of a sparse matrix move? Packing, unpacking, and whole transfers, against Tpetra's and memcpy.
 //
-// The sweep of Fuller and Hoemmen (paper 003): N rows on each rank, with n entries each, all of which go to another
+// The sweep of Fuller and Hoemmen ("Thread parallel message packing"): N rows on each rank, with n entries each, all of which go to another
 // rank; and cases that users complain of. run_row_transfer.py runs it.
 #include <CLI/CLI.hpp>
 #include <Tpetra_Core.hpp>

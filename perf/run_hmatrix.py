@@ -4,7 +4,7 @@
   bandwidth        products beside reads of as many bytes, 10,000 to 300,000 points; one core
   storage          values stored whole, reduced, and half of the symmetric matrix, in turn; 1, 4 and 16 vectors; one core
   hmat-oss         the same points, kernel and accuracy by hmat-oss (Debian: libhmat-oss-dev); one core
-  variants         the products that paper 004 compares: single gemv, batches in several orders and launches; one core
+  variants         the products that Yamazaki et al. compare: single gemv, batches in several orders and launches; one core
   hacapk           two cases with published numbers of HACApK, by `komvos bem`; 1 and 2 ranks
   paper            two spheres, arrays of spheres and a human body, up to 300,000 unknowns, by `komvos bem`; 2 ranks
   ranks            the same matrix on 1, 2 and 4 ranks, and what 16 and 64 ranks would move
@@ -27,7 +27,7 @@ import common
 BODY = common.ROOT / "test" / "data" / "meshes" / "human_body.off"
 TIMEOUT = 600  # seconds
 CHECKERED = ",".join("1" if i % 2 == 0 else "-1" for i in range(27))  # potentials of an array of 3 x 3 x 3 spheres
-# HACApK's, of its published runs; the tolerance of the solver is that of paper 004.
+# HACApK's, of its published runs; the tolerance of the solver is that of Yamazaki et al.
 HACAPK = "--leaf-size 15 --eta 2 --accuracy 1e-3 --preconditioner none"
 PAPER = "--leaf-size 15 --eta 2 --accuracy 1e-3 --approximation aca+ --tolerance 1e-7"
 

@@ -12,8 +12,8 @@ namespace Komvos::Program {
 
 /// A random field on the cells of a box, which anyone can evaluate anywhere: the same on any number of ranks.
 ///
-/// Its logarithm is uniformly distributed: conductivity lies between 1e-5 and 1e5, as in paper 001, each power of ten
-/// taking about a tenth of the cells. It is a sum of plane waves with random directions and phases, which is about
+/// Its logarithm is uniformly distributed: conductivity lies between 1e-5 and 1e5, as Fujii and Marques have it, each
+/// power of ten taking about a tenth of the cells. It is a sum of plane waves with random directions and phases, which is about
 /// normally distributed, mapped to the uniform distribution. Waves are between one and an eighth of the shortest
 /// edge long, so that a cell is like its neighbours, but layers of very different conductivity meet within some cells.
 class PorousMedium {
