@@ -25,10 +25,13 @@ READING = """on one thread, from 10,000 rows on, packing takes {pack} of Tpetra'
 {pack_limit} and {unpack_limit} of the speed of memcpy, and {values_pack_limit} and {values_unpack_limit} for values alone.
 Tpetra's packing is close to memcpy too. A whole transfer takes {moved} of Tpetra's time ({moved_others} for permuted and uneven matrices), for it
 also finds the columns of the new matrix, and MPI moves the same bytes; values alone take {moved_values}
-({moved_values_others}). A million elements are assembled in about
-FECrsMatrix' time at first, and in a tenth of doExport's time again: arrays with all entries of all elements are large, and
-much of the first time goes into memory that is touched for the first time. Below 1,000 rows, starting threads and lists
-cost more than they save. Neither a GPU nor more cores were at hand."""
+({moved_values_others}). Rows that stay on their rank take {stay} of Tpetra's time, and {stay_copies} times that of copying the arrays of the
+matrix, for the new one has maps and memory of its own; values alone {stay_values} times. {elements:,} elements are assembled
+in {first} of FECrsMatrix' time at first, and in {again} of it again. Below 1,000 rows, starting threads and lists cost
+more than they save. Neither a GPU nor more cores were at hand."""
+
+OTHERS = {"serial-trilinos-16.1": "One rank, Trilinos 16.1 (Debian sid)",
+          "serial-trilinos-16.1-new-copy": "One rank, Trilinos 16.1, with TPETRA_USE_NEW_COPY_AND_PERMUTE=1"}
 
 
 def ways(case, group):
@@ -54,20 +57,29 @@ def local_rows(cases, group):
                f"{us['Komvos, values alone']:,.0f}", f"{us['memcpy, values alone'] / us['Komvos, values alone']:.2f}"]
 
 
-def moved_rows(cases):
+def moved_rows(cases, names=("Tpetra", "Komvos")):
     for case in cases:
-        whole, values = ways(case, "transfer"), ways(case, "transfer values")
-        yield [label(case), *(f"{1e6 * whole[name]['seconds']:,.0f}" for name in ("Tpetra", "Komvos")),
-               f"{whole['Komvos']['of_tpetra']:.2f}",
-               *(f"{1e6 * values[name]['seconds']:,.0f}" for name in ("Tpetra", "Komvos")),
-               f"{values['Komvos']['of_tpetra']:.2f}"]
+        cells = [label(case)]
+        for of in (ways(case, "transfer"), ways(case, "transfer values")):
+            cells += [*(f"{1e6 * of[name]['seconds']:,.0f}" for name in names), f"{of['Komvos']['of_tpetra']:.2f}"]
+        yield cells
+
+
+def other_rows(cases):
+    """With another Trilinos: packing and unpacking, and rows that stay."""
+    for case in cases:
+        cells = [label(case)]
+        for group in ("pack", "unpack", "transfer", "transfer values"):
+            of = ways(case, group)
+            cells += [f"{1e6 * of['Tpetra']['seconds']:,.0f}", f"{of['Komvos']['of_tpetra']:.2f}"]
+        yield cells
 
 
 def table(head, rows):
     return common.markdown_table(head, rows, ["---", *["--:"] * (len(head) - 1)])
 
 
-def reading(serial, moved):
+def reading(serial, moved, assembly):
     large = [case for case in serial if case["problem"] == "sweep" and case["rows_per_rank"] >= 10000]
     far = [case for case in moved if case["problem"] == "sweep" and case["rows_per_rank"] >= 10000]
     others = [case for case in moved if case["problem"] != "sweep"]
@@ -79,7 +91,18 @@ def reading(serial, moved):
         return span([ways(case, group)["memcpy" + tail]["seconds"] / ways(case, group)["Komvos" + tail]["seconds"]
                      for case in large])
 
-    return READING.format(pack=ratio(large, "pack"), unpack=ratio(large, "unpack"), pack_limit=limit("pack"),
+    def copies(group):
+        return span([ways(case, group)["Komvos"]["seconds"] / ways(case, group)["memcpy"]["seconds"] for case in large])
+
+    most = max(assembly, key=lambda case: case["elements"])
+    by = {one["way"]: one for one in most["results"]}
+
+    def of_fe(key):
+        return f"{by['Komvos, RowTransfer'][key] / by['Tpetra, FECrsMatrix'][key]:.2f}"
+
+    return READING.format(stay=ratio(large, "transfer"), stay_copies=copies("transfer"),
+                          stay_values=copies("transfer values"), elements=most["elements"], first=of_fe("first_seconds"),
+                          again=of_fe("again_seconds"), pack=ratio(large, "pack"), unpack=ratio(large, "unpack"), pack_limit=limit("pack"),
                           unpack_limit=limit("unpack"), values_pack_limit=limit("pack", ", values alone"),
                           values_unpack_limit=limit("unpack", ", values alone"), moved=ratio(far, "transfer"),
                           moved_values=ratio(far, "transfer values"),
@@ -98,7 +121,7 @@ def page(folder, reports):
     serial, moved = reports["serial"]["cases"], reports["moved"]["cases"]
     parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=reports["serial"]["commit"],
                          processor=reports["serial"]["processor"], cores=reports["serial"]["cores"],
-                         samples=serial[0]["samples"], reading=reading(serial, moved))]
+                         samples=serial[0]["samples"], reading=reading(serial, moved, reports["assembly"]["cases"]))]
     head = ["rows", "Tpetra", "Komvos", "memcpy", "of Tpetra's", "of memcpy's speed", "values alone", "of memcpy's speed"]
     for name, title in (("serial", "one rank, one thread"), ("openmp", "one rank, two threads (OpenMP)")):
         if name in reports:
@@ -107,7 +130,15 @@ def page(folder, reports):
                              + table(head, local_rows(reports[name]["cases"], group)))
     head = ["rows", "Tpetra", "Komvos", "of Tpetra's", "values: Tpetra", "Komvos", "of Tpetra's"]
     parts.append("\n## Moved between two ranks\n\n" + table(head, moved_rows(moved)))
-    parts.append("\n## Rows that stay on the rank, and permuted ones\n\n" + table(head, moved_rows(serial)))
+    head = ["rows", "Tpetra", "Komvos", "memcpy", "of Tpetra's", "values: Tpetra", "Komvos", "memcpy", "of Tpetra's"]
+    parts.append("\n## Rows that stay on the rank, and permuted ones\n\n\"memcpy\" copies the arrays of the matrix into memory "
+                 "that is there; a transfer makes a new matrix,\nwith its maps.\n\n"
+                 + table(head, moved_rows(serial, ("Tpetra", "Komvos", "memcpy"))))
+    head = ["rows", "pack: Tpetra", "Komvos of it", "unpack: Tpetra", "Komvos of it", "rows that stay: Tpetra",
+            "Komvos of it", "values: Tpetra", "Komvos of it"]
+    for name, title in OTHERS.items():
+        if name in reports:
+            parts.append(f"\n## {title}\n\n" + table(head, other_rows(reports[name]["cases"])))
     parts.append("\n## Assembly of finite elements, two ranks\n\nHeat conduction on hexahedra in slabs; milliseconds, element "
                  "matrices included. \"again\" is with new values.\n\n")
     parts.append(table(["elements", "by", "first", "of doExport's", "again", "of doExport's", "samples"],

@@ -1,7 +1,9 @@
 // How fast do rows of a sparse matrix move? Packing, unpacking, and whole transfers, against Tpetra's and memcpy.
 //
-// The sweep of Fuller and Hoemmen ("Thread parallel message packing"): N rows on each rank, with n entries each, all of which go to another
-// rank; and cases that users complain of. run_row_transfer.py runs it.
+// The sweep of Fuller and Hoemmen ("Thread parallel message packing"): N rows on each rank, with n entries each, all of
+// which go to another rank; and cases that users complain of. run_row_transfer.py runs it.
+#include <Trilinos_version.h>
+
 #include <CLI/CLI.hpp>
 #include <Tpetra_Core.hpp>
 #include <Tpetra_CrsMatrix.hpp>
@@ -203,6 +205,17 @@ class LocalWork {
   /// As many bytes as Tpetra's message has, or ours.
   void copy(bool withColumns) { std::memcpy(copy_.data(), buffer_[withColumns].data(), words_[withColumns] * 8); }
   std::int64_t bytes(bool withColumns) const { return words_[withColumns] * 8; }
+  /// The arrays of the matrix, or its values alone, into memory that is there.
+  void copyMatrix(bool withColumns) {
+    const auto copyTo = [](const auto& target, const auto& source) {
+      std::memcpy(target.data(), source.data(), source.size() * sizeof(*source.data()));
+    };
+    copyTo(matrixValues_, local_.values);
+    if (withColumns) {
+      copyTo(matrixColumns_, local_.graph.entries);
+      copyTo(matrixOffsets_, local_.graph.row_map);
+    }
+  }
 
  private:
   using BufferDevice = Tpetra::DistObject<char, LO, GO, DefaultNode>::buffer_device_type;
@@ -220,6 +233,9 @@ class LocalWork {
     target_->fillComplete(matrix_->getDomainMap(), matrix_->getRangeMap());
     target_->resumeFill();
     copy_ = Words("copy", words_[1]);
+    matrixValues_ = decltype(matrixValues_)("values", local_.values.size());
+    matrixColumns_ = decltype(matrixColumns_)("columns", local_.graph.entries.size());
+    matrixOffsets_ = decltype(matrixOffsets_)("offsets", local_.graph.row_map.size());
   }
 
   RCP<Matrix> matrix_, target_;
@@ -231,7 +247,9 @@ class LocalWork {
   std::int64_t words_[2] = {0, 0};
   Words buffer_[2], copy_;
   Kokkos::View<GO*, Memory> columns_;
-  Kokkos::View<double*, Memory> values_;
+  Kokkos::View<double*, Memory> values_, matrixValues_;
+  Kokkos::View<LO*, Memory> matrixColumns_;
+  Kokkos::View<std::size_t*, Memory> matrixOffsets_;
   Impl::ValueSources<Memory> sources_;
   Items valueItems_;
   Kokkos::DualView<char*, BufferDevice> exports_;
@@ -312,16 +330,19 @@ void run(const Options& options) {
   RCP<Matrix> ours = transfer.transfer(*matrix, Tpetra::REPLACE);
   add("transfer", "Tpetra", [&] { Tpetra::importAndFillCompleteCrsMatrix<Matrix>(source, import, rows, rows); });
   add("transfer", "Komvos", [&] { ours = transfer.transfer(*matrix, Tpetra::REPLACE); });
+  add("transfer", "memcpy", [&] { work.copyMatrix(columnsAndValues); });
   add(
       "transfer values", "Tpetra", [&] { theirs->doImport(*matrix, import, Tpetra::REPLACE); },
       [&] { theirs->isFillActive() ? void() : theirs->resumeFill(); });
   add("transfer values", "Komvos", [&] { transfer.transferValues(*matrix, *ours); });
+  add("transfer values", "memcpy", [&] { work.copyMatrix(valuesAlone); });
   take(ways, options.samples, mpi);
   if (!work.valuesAreBack()) {
     throw Error("values that were unpacked are not those that were packed");
   }
   const Json report{{"benchmark", "rows of a sparse matrix, packed, unpacked and moved"},
                     {"commit", KOMVOS_COMMIT},
+                    {"trilinos", TRILINOS_VERSION_STRING},
                     {"problem", options.problem},
                     {"rows_per_rank", options.rows},
                     {"entries_per_row", options.entries},

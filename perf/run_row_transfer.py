@@ -6,8 +6,9 @@
   openmp    as serial, with two threads; needs a build with a threaded Trilinos, see --build
   assembly  two ranks: finite elements, a million of them and 27,000
 
-Writes perf/results/<processor>/<date>-<commit>-rows-<run>.json. Run it on a quiet machine; it takes a quarter of an
-hour. make_row_transfer_page.py then makes the page.
+Writes perf/results/<processor>/<date>-<commit>-rows-<run>.json, with --label <run>-<label>: for another Trilinos, or other
+settings in the environment. Run it on a quiet machine; it takes a quarter of an hour. make_row_transfer_page.py then makes
+the page.
 """
 import argparse
 import tempfile
@@ -33,6 +34,7 @@ def main():
     parser.add_argument("runs", nargs="*", metavar="RUN", help="serial, moved and assembly if none is named")
     parser.add_argument("--build", type=Path, default=common.BUILD, help="the build to measure (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=30)
+    parser.add_argument("--label", help="what is special about this build or environment")
     options = parser.parse_args()
     for name in options.runs:
         if name not in (*RUNS, "assembly"):
@@ -51,9 +53,10 @@ def main():
             cases = [measure(options.build / "perf" / "perf_row_transfer",
                              ["--problem", problem, "--rows", rows, "--entries", entries, "--samples", options.samples],
                              environment, ranks) for problem, rows, entries in problems]
-        report = {"benchmark": "rows of a sparse matrix", "run": name, "commit": cases[0]["commit"],
+        run = f"{name}-{options.label}" if options.label else name
+        report = {"benchmark": "rows of a sparse matrix", "run": run, "commit": cases[0]["commit"],
                   "processor": cases[0]["processor"], "cores": common.cores(), "mpi": cases[0]["mpi"], "cases": cases}
-        common.write_results(common.results_folder() / f"{common.today()}-{common.commit()}-rows-{name}.json", report)
+        common.write_results(common.results_folder() / f"{common.today()}-{common.commit()}-rows-{run}.json", report)
 
 
 if __name__ == "__main__":
