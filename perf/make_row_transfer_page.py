@@ -125,7 +125,9 @@ def page(folder, reports):
     for name, title in (("serial", "one rank, one thread"), ("openmp", "one rank, two threads (OpenMP)")):
         if name in reports:
             for group in ("pack", "unpack"):
-                parts.append(f"\n## {group.capitalize()}, {title}\n\n"
+                at = reports[name]["commit"]
+                title_at = title if at == reports["serial"]["commit"] else f"{title} (commit {at})"
+                parts.append(f"\n## {group.capitalize()}, {title_at}\n\n"
                              + table(head, local_rows(reports[name]["cases"], group)))
     head = ["rows", "Tpetra", "Komvos", "of Tpetra's", "values: Tpetra", "Komvos", "of Tpetra's"]
     parts.append("\n## Moved between two ranks\n\n" + table(head, moved_rows(moved)))
@@ -177,12 +179,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
-    stamps = {file.name.split("-rows-")[0] for file in common.RESULTS.glob("*-cores/*-rows-serial.json")}
-    if not stamps:
-        parser.error(f"no result of run_row_transfer.py in {common.RESULTS}")
-    files = sorted(common.RESULTS.glob(f"*-cores/{max(stamps)}-rows-*.json"))
+    found = list(common.SHOWN.glob("*-rows-*.json"))
+    if not found:
+        parser.error(f"no result of run_row_transfer.py in {common.SHOWN}")
+    runs = sorted({file.name.split("-rows-")[1] for file in found})
+    files = [common.newest(file for file in found if file.name.endswith("-rows-" + run)) for run in runs]
     reports = {report["run"]: report for report in map(common.read_results, files)}
-    common.write_page("ROWS.md", page(files[0].parent, reports), options.check, "make_row_transfer_page.py")
+    common.write_page("ROWS.md", page(common.SHOWN, reports), options.check, "make_row_transfer_page.py")
     if not options.check:
         common.write(common.PERF / "rows.svg", picture(reports))
 
