@@ -18,7 +18,8 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_LargeArray.hpp"
-#include "Komvos_MergedRows.hpp"
+#include "Komvos_LocalColumns.hpp"
+#include "Komvos_MergedColumns.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_RowKernels.hpp"
 #include "Komvos_RowTransfer.hpp"
@@ -30,9 +31,9 @@
 // for each row that arrives; a list says which rows that stay, and which slots, make up each row of the target.
 //
 // transfer(): the numbers of entries travel; rows are packed; meanwhile those that stay are copied, with global
-// columns, into arrays that have room for the others, which are unpacked behind them; mergeRows() makes columns local
-// and finds which entries add up. The lists of that are kept: for each entry of the target, the places its value comes
-// from. transferValues() packs values alone and sums along these lists.
+// columns, into arrays that have room for the others, which are unpacked behind them; localColumns() makes columns
+// local, and mergeColumns() finds which entries add up. The lists of that are kept: for each entry of the target, the
+// places its value comes from. transferValues() packs values alone and sums along these lists.
 //
 // Errors are agreed on before collective calls: a rank that finds a broken row finishes the exchange first.
 namespace Komvos {
@@ -52,7 +53,8 @@ struct RowTransfer<S, LO, GO, Node>::State {
   using array_rows_type = Impl::ArrayRows<value_type, decltype(Arrays::offset), decltype(Arrays::columns)>;
   using items_type = Impl::RowItems<memory_space>;
   using unpack_type = Impl::UnpackRows<value_type, GO, memory_space>;
-  using merged_type = Impl::MergedRows<LO, GO, Node>;
+  using merged_type = Impl::MergedColumns<LO, device_type>;
+  using value_view = Kokkos::View<value_type*, device_type>;
 
   /// Rows of the target are made of parts: rows of the source that stay, and slots.
   struct Parts {
@@ -86,6 +88,7 @@ struct RowTransfer<S, LO, GO, Node>::State {
   template <class Columns, class Values>
   std::string unpack(const exchange_type& exchange, const format_type& format, const Columns& columns,
                      const Values& values) const;
+  value_view combined(const value_view& values) const;
   std::string checkLabels(const exchange_type& exchange) const;
   std::string brokenRow(const Kokkos::View<int, memory_space>& wrong, const std::vector<int>& slotOfArrival) const;
   void prepareValues();
@@ -432,6 +435,18 @@ std::string RowTransfer<S, LO, GO, Node>::State::valuesError(const Rows& rows, s
   return {};
 }
 
+/// Sums of given values, as `merged` says.
+template <class S, class LO, class GO, class Node>
+auto RowTransfer<S, LO, GO, Node>::State::combined(const value_view& values) const -> value_view {
+  const execution_space& space = Impl::defaultSpace<execution_space>();
+  const auto sums = Impl::largeArray<value_view>("Komvos::RowTransfer::values", merged.columns.extent(0));
+  using Combine = Impl::CombineValues<value_type, memory_space>;
+  Kokkos::parallel_for("Komvos::RowTransfer::combine", Impl::range(space, 0, static_cast<int>(sums.extent(0))),
+                       Combine{merged.sourceOffset, merged.source, values.data(), nullptr, sums.data()});
+  Impl::fence(space, "Komvos::RowTransfer: the values are there");
+  return sums;
+}
+
 template <class S, class LO, class GO, class Node>
 template <class Rows>
 auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t entriesHere, Tpetra::CombineMode mode,
@@ -464,7 +479,7 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t
   }
   // What may fail, such as an allocation, comes before the exchange begins, or is put off until it has ended.
   Kokkos::View<GO*, device_type> columns;
-  Kokkos::View<value_type*, device_type> values;
+  value_view values;
   items_type hereItems;
   Kokkos::View<int*, memory_space> hereRows;
   Kokkos::View<std::int64_t*, memory_space> hereTo;
@@ -496,20 +511,22 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t
   }
   Impl::throwMismatchOnAllIfAny(ours->get(), error);
 
-  const auto rowOffset = Impl::deviceList<memory_space>("Komvos::RowTransfer::rowOffset", parts.rowOffset);
-  merged = Impl::mergeRows<LO, GO, Node>(ours->get(), domain, rowOffset, columns);
+  auto local = Impl::localColumns<LO, GO, Node>(ours->get(), domain, columns);
   columns = {};
-  if (!merged.inOrder) {
-    const std::size_t entries = merged.columns.extent(0);
-    const auto combined = Impl::largeArray<decltype(values)>("Komvos::RowTransfer::values", entries);
-    using Combine = Impl::CombineValues<value_type, memory_space>;
-    Kokkos::parallel_for("Komvos::RowTransfer::combine", Impl::range(space, 0, static_cast<int>(entries)),
-                         Combine{merged.sourceOffset, merged.source, values.data(), nullptr, combined.data()});
-    Impl::fence(space, "Komvos::RowTransfer: the values are there");
-    values = combined;
-  }
-  const auto target =
-      Teuchos::rcp(new crs_matrix_type(targetMap, merged.columnMap, merged.rowOffset, merged.columns, values));
+  throwOnAllIfAny(ours->get(), Impl::errorIn([&] {
+                    const auto rowOffset =
+                        Impl::deviceList<memory_space>("Komvos::RowTransfer::rowOffset", parts.rowOffset);
+                    merged = Impl::mergeColumns<LO, device_type>(rowOffset, local.local);
+                    if (!merged.inOrder) {
+                      values = combined(values);
+                    }
+                  }));
+  const auto target = Teuchos::rcp(new crs_matrix_type(targetMap, local.map, merged.rowOffset, merged.columns, values));
+  // Tpetra lets nobody read arrays on the host of which somebody else has a view on the device.
+  local.local = {};
+  merged.columns = {};
+  merged.rowOffset = {};
+  values = {};
   target->expertStaticFillComplete(domain, range);
   sourceEntries = entriesHere;
   targetGraph = target->getCrsGraph();

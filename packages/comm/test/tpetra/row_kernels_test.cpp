@@ -258,7 +258,7 @@ TEST(MergedColumns, AreThoseOfAStableSort) {
       sourceOffset.push_back(static_cast<int>(source.size()));
       using Locals = Kokkos::View<int*, Device>;
       const auto merged = mergeColumns<int, Device>(deviceList<Memory>("offset", rows.offset),
-                                                    Locals(deviceList<Memory>("columns", rows.columns)));
+                                                    Locals(deviceList<Device::memory_space>("columns", rows.columns)));
       SCOPED_TRACE(std::to_string(longest) + " entries at most" + (one.sorted ? ", sorted" : "") +
                    (one.repeats ? ", repeated" : ""));
       EXPECT_EQ(one.sorted || longest == 1, merged.inOrder);

@@ -1,5 +1,5 @@
-/// \file Komvos_MergedRows.hpp
-/// From rows with global columns, in any order and repeated, to the structure of a Tpetra::CrsMatrix.
+/// \file Komvos_LocalColumns.hpp
+/// From global columns of rows to a column map and local ones.
 #pragma once
 
 #include <Teuchos_RCP.hpp>
@@ -16,19 +16,18 @@
 #include "Komvos_GlobalIdTable.hpp"
 #include "Komvos_KokkosShim.hpp"
 #include "Komvos_LargeArray.hpp"
-#include "Komvos_MergedColumns.hpp"
 #include "Komvos_TpetraShim.hpp"
 
 // How this works. Columns become local in one pass over the entries: those of the domain map on this rank by the map,
-// all others by a hash table, sorted by owner and global id as Tpetra does. Then rows are sorted, and repeated columns
-// merged (Komvos_MergedColumns.hpp).
+// all others by a hash table, sorted by owner and global id as Tpetra does.
 namespace Komvos::Impl {
 
 template <class LO, class GO, class Node>
-struct MergedRows : MergedColumns<LO, typename Node::device_type> {
+struct LocalColumns {
   using map_type = Tpetra::Map<LO, GO, Node>;
   using device_type = typename Node::device_type;
-  Teuchos::RCP<const map_type> columnMap;
+  Teuchos::RCP<const map_type> map;
+  Kokkos::View<LO*, device_type> local;  ///< of each entry
 };
 
 /// Local columns of what the domain map has here, -1 for others, which are counted; marks which are used.
@@ -113,52 +112,52 @@ std::vector<GO> numberRemoteColumns(MPI_Comm comm, const Tpetra::Map<LO, GO, Nod
   return sorted;
 }
 
-/// \param offset entries of row i: [offset(i), offset(i + 1)), on the device \param global their columns
-/// \note Collective. \throws BadInput on all ranks if the domain map lacks a column
-template <class LO, class GO, class Node, class OffsetView, class GlobalView>
-MergedRows<LO, GO, Node> mergeRows(MPI_Comm comm, const Teuchos::RCP<const Tpetra::Map<LO, GO, Node>>& domain,
-                                   const OffsetView& offset, const GlobalView& global) {
-  using Result = MergedRows<LO, GO, Node>;
+/// \param global of each entry, on the device
+/// \note Collective. \throws BadInput on all ranks if the domain map lacks a column; Error if one has no memory
+template <class LO, class GO, class Node, class GlobalView>
+LocalColumns<LO, GO, Node> localColumns(MPI_Comm comm, const Teuchos::RCP<const Tpetra::Map<LO, GO, Node>>& domain,
+                                        const GlobalView& global) {
+  using Result = LocalColumns<LO, GO, Node>;
   using Device = typename Result::device_type;
   using Space = typename Device::execution_space;
+  using Locals = Kokkos::View<LO*, Device>;
   using Range = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
   const Space& space = defaultSpace<Space>();
   const std::int64_t entries = static_cast<std::int64_t>(global.extent(0));
   Result result;
-
-  const auto local = largeArray<Kokkos::View<LO*, Device>>("Komvos::RowTransfer::local", entries);
-  Kokkos::View<int*, Device> used("Komvos::RowTransfer::used", localLength(*domain));
-  const auto domainMap = domain->getLocalMap();
-  using Localize = LocalizeColumns<GlobalView, Kokkos::View<LO*, Device>, decltype(used), decltype(domainMap)>;
   std::int64_t remoteEntries = 0;
-  Kokkos::parallel_reduce("Komvos::RowTransfer::localize", Range(space, 0, entries),
-                          Localize{global, local, used, domainMap}, remoteEntries);
-  // The column map has what is used of the domain map, in its order, then the others.
-  const auto usedOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), used);
   std::vector<GO> ids;
-  std::vector<LO> newIndex(usedOnHost.extent(0));
-  for (std::size_t i = 0; i < newIndex.size(); ++i) {
-    newIndex[i] = static_cast<LO>(ids.size());
-    if (usedOnHost(i) != 0) {
-      ids.push_back(domain->getGlobalElement(static_cast<LO>(i)));
-    }
-  }
-  if (ids.size() < newIndex.size()) {
-    const auto onDevice = deviceList<typename Device::memory_space>("Komvos::RowTransfer::newIndex", newIndex);
-    Kokkos::parallel_for("Komvos::RowTransfer::renumber", Range(space, 0, entries),
-                         RenumberColumns<Kokkos::View<LO*, Device>, decltype(onDevice)>{local, onDevice});
-    fence(space, "Komvos::RowTransfer: columns are numbered");
-  }
-  const std::vector<GO> remote =
-      numberRemoteColumns<LO, GO, Node>(comm, *domain, global, local, remoteEntries, static_cast<LO>(ids.size()));
+  throwOnAllIfAny(comm, errorIn([&] {
+                    result.local = largeArray<Locals>("Komvos::RowTransfer::local", entries);
+                    Kokkos::View<int*, Device> used("Komvos::RowTransfer::used", localLength(*domain));
+                    const auto domainMap = domain->getLocalMap();
+                    using Localize = LocalizeColumns<GlobalView, Locals, decltype(used), decltype(domainMap)>;
+                    Kokkos::parallel_reduce("Komvos::RowTransfer::localize", Range(space, 0, entries),
+                                            Localize{global, result.local, used, domainMap}, remoteEntries);
+                    // The column map has what is used of the domain map, in its order, then the others.
+                    const auto usedOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), used);
+                    std::vector<LO> newIndex(usedOnHost.extent(0));
+                    for (std::size_t i = 0; i < newIndex.size(); ++i) {
+                      newIndex[i] = static_cast<LO>(ids.size());
+                      if (usedOnHost(i) != 0) {
+                        ids.push_back(domain->getGlobalElement(static_cast<LO>(i)));
+                      }
+                    }
+                    if (ids.size() < newIndex.size()) {
+                      using Memory = typename Device::memory_space;
+                      const auto onDevice = deviceList<Memory>("Komvos::RowTransfer::newIndex", newIndex);
+                      Kokkos::parallel_for("Komvos::RowTransfer::renumber", Range(space, 0, entries),
+                                           RenumberColumns<Locals, decltype(onDevice)>{result.local, onDevice});
+                      fence(space, "Komvos::RowTransfer: columns are numbered");
+                    }
+                  }));
+  const std::vector<GO> remote = numberRemoteColumns<LO, GO, Node>(comm, *domain, global, result.local, remoteEntries,
+                                                                   static_cast<LO>(ids.size()));
   ids.insert(ids.end(), remote.begin(), remote.end());
-  using Map = typename Result::map_type;
-  result.columnMap =
-      Teuchos::rcp(new Map(Teuchos::OrdinalTraits<Tpetra::global_size_t>::invalid(),
-                           Teuchos::ArrayView<const GO>(ids.data(), static_cast<Teuchos::Ordinal>(ids.size())),
-                           domain->getIndexBase(), domain->getComm()));
-
-  static_cast<MergedColumns<LO, Device>&>(result) = mergeColumns<LO, Device>(offset, local);
+  result.map = Teuchos::rcp(
+      new typename Result::map_type(Teuchos::OrdinalTraits<Tpetra::global_size_t>::invalid(),
+                                    Teuchos::ArrayView<const GO>(ids.data(), static_cast<Teuchos::Ordinal>(ids.size())),
+                                    domain->getIndexBase(), domain->getComm()));
   return result;
 }
 
