@@ -137,11 +137,12 @@ std::optional<double> difference(const HaloKey& a, const HaloKey& b) {
     if ((x == 0) != (y == 0)) {
       return std::nullopt;
     }
-    const double powers = x == y ? 0 : std::abs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
-    if (powers > 1) {
+    if (x > 2 * y || y > 2 * x) {
       return std::nullopt;
     }
-    sum += powers;
+    // Rounded: ranks compare these sums, and processors differ in the last bit of a logarithm.
+    const double powers = x == y ? 0 : std::abs(std::log2(static_cast<double>(x) / static_cast<double>(y)));
+    sum += std::round(1024 * powers) / 1024;
   }
   return sum;
 }

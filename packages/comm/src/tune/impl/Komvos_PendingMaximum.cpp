@@ -8,9 +8,19 @@
 
 namespace Komvos::Impl {
 
-/// Reductions whose PendingMaximum is gone. They are completed when the communicator is freed, on all ranks together.
+/// Reductions whose PendingMaximum is gone. Those that are not complete before that are completed when the communicator
+/// is freed, on all ranks together.
 struct PendingMaximum::LeftBehind {
   std::vector<std::unique_ptr<InFlight>> all;
+
+  void add(std::unique_ptr<InFlight> one) {
+    const auto isDone = [](const std::unique_ptr<InFlight>& before) {
+      int done = 0;
+      return MPI_Test(&before->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done != 0;
+    };
+    all.erase(std::remove_if(all.begin(), all.end(), isDone), all.end());
+    all.push_back(std::move(one));
+  }
 };
 
 PendingMaximum::InFlight::~InFlight() {
@@ -33,7 +43,7 @@ PendingMaximum::~PendingMaximum() {
   }
   int done = 0;
   if (MPI_Test(&inFlight_->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done) {
-    comm_->attached<LeftBehind>([] { return std::make_shared<LeftBehind>(); }).all.push_back(std::move(inFlight_));
+    comm_->attached<LeftBehind>([] { return std::make_shared<LeftBehind>(); }).add(std::move(inFlight_));
   }
 }
 

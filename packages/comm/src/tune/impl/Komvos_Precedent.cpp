@@ -1,5 +1,6 @@
 #include "Komvos_Precedent.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -15,15 +16,28 @@
 // one. All of that is the same on all ranks, and so is what comes out.
 namespace Komvos::Impl {
 
-/// What was decided on a communicator, the same on all its ranks: by a hash of pattern and options.
+/// What was decided on a communicator, the same on all its ranks: by a hash of pattern and options. The oldest ones go
+/// where a program has ever new halos.
 struct Precedent::Earlier {
+  static constexpr std::size_t most = 1024;
   struct Decision {
     HaloKey halo;
     std::uint64_t options;
     TuningDecision chosen;
     std::vector<TuningDecision> lost;
+    std::uint64_t turn;
   };
   std::map<std::uint64_t, Decision> byHalo;
+  std::uint64_t turns = 0;
+
+  void keep(std::uint64_t hash, Decision decision) {
+    decision.turn = turns++;
+    byHalo[hash] = std::move(decision);
+    if (byHalo.size() > most) {
+      byHalo.erase(std::min_element(byHalo.begin(), byHalo.end(),
+                                    [](const auto& a, const auto& b) { return a.second.turn < b.second.turn; }));
+    }
+  }
 };
 
 Precedent::Precedent(MPI_Comm comm, const SurveyedHalo& halo, ResolvedOptions& options)
@@ -101,7 +115,7 @@ void Precedent::keep(const TuningDecision& decision, const std::vector<TuningDec
     record_->add(key_, decision);
   }
   if (remembers_) {
-    earlier_->byHalo[mix(key_.pattern, options_)] = {key_, options_, decision, lost};
+    earlier_->keep(mix(key_.pattern, options_), {key_, options_, decision, lost, 0});
   }
 }
 
