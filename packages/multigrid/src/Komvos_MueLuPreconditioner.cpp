@@ -198,11 +198,15 @@ void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptio
   Impl::LevelOptions onFinest(comm, options);
   int ranks = 0;
   mpiCheck(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
+  // Until all ranks are here again: with it may go the last that holds its communicator, which is freed by all its
+  // ranks together.
+  const std::shared_ptr<CoarsestSmoother> before = std::move(solver);
   std::string error;
   try {
     if (const auto matrix = levels.matrix(coarsest, "A"); !matrix.is_null()) {
-      if (canFactorAgain(solver.get(), *matrix)) {
-        solver->factorAgain(*matrix);
+      if (canFactorAgain(before.get(), *matrix)) {
+        before->factorAgain(*matrix);
+        solver = before;
       } else {
         const ExchangeOptions& here = onFinest.on(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()));
         solver = choice.make(*matrix, ranks, here);

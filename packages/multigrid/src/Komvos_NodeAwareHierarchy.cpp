@@ -16,9 +16,10 @@
 
 // How this works. First the exchanges of all levels are planned, those of one communicator together: to agree on twenty
 // halos then costs what it costs for one. Ranks that rebalancing left without a part of a level have no part in its
-// exchanges. Then level by level, from the finest, matrices are replaced by node-aware ones, P and R with an importer
-// by RebalancedTransfer, then smoothers. Whatever a rank throws is kept until all have come to the end, where all
-// throw.
+// exchanges: what its ranks throw is kept until all have planned all that they have a part in, and all throw. Then
+// level by level, from the finest, matrices are replaced by node-aware ones, P and R with an importer by
+// RebalancedTransfer, then smoothers; nothing in that is collective on a finer level than the one at hand. Whatever a
+// rank throws there is kept until all have come to the end, where all throw.
 namespace Komvos {
 
 namespace {
@@ -37,7 +38,7 @@ MPI_Comm mpiOf(const Teuchos::Comm<int>& comm) { return Tpetra::Details::extract
 class HierarchyWalk {
  public:
   HierarchyWalk(MueLuLevels levels, MPI_Comm finest, const ExchangeOptions& options)
-      : levels_(levels), options_(finest, options) {}
+      : levels_(levels), finest_(finest), options_(finest, options) {}
 
   NodeAwareHierarchy run() {
     plan();
@@ -98,14 +99,17 @@ class HierarchyWalk {
           }
         }
       }
-      const RCP<const Tpetra::Import<>> importer = levels_.importer(level);
-      if (!importer.is_null()) {
+      levelImporters_.push_back(levels_.importer(level));
+      if (const auto& importer = levelImporters_.back(); !importer.is_null()) {
         batchOn(batches, mpiOf(*importer->getSourceMap()->getComm())).importers.push_back(importer);
       }
     }
+    std::string error;
     for (const Batch& batch : batches) {
-      plan(batch);
+      const std::string here = Impl::errorIn([&] { plan(batch); });
+      error = error.empty() ? here : error;
     }
+    throwOnAllIfAny(finest_, error);
   }
 
   void plan(const Batch& batch) {
@@ -152,7 +156,7 @@ class HierarchyWalk {
   }
 
   void replaceImporter(int level) {
-    const RCP<const Tpetra::Import<>> importer = levels_.importer(level);
+    const RCP<const Tpetra::Import<>>& importer = levelImporters_[level];
     if (importer.is_null()) {
       return;
     }
@@ -189,11 +193,13 @@ class HierarchyWalk {
   }
 
   MueLuLevels levels_;
+  MPI_Comm finest_;
   Impl::LevelOptions options_;
   NodeAwareHierarchy result_;
   bool mapsChanged_ = false;
   std::map<const Matrix*, RCP<NodeAwareMatrix>> matrices_;
   std::vector<RCP<const Matrix>> originals_;
+  std::vector<RCP<const Tpetra::Import<>>> levelImporters_;
   std::map<const void*, std::shared_ptr<const NodeAwareImport<>>> importers_;
   std::map<const void*, Impl::SmootherReplacement> smoothers_;  // of one level
 };

@@ -29,7 +29,9 @@ struct LevelExchange {
   std::shared_ptr<const NodeAwareImport<>> transfer;  ///< of "Importer" only
 };
 
-/// What makeNodeAware() has done to a hierarchy; on this rank, which has no part of some levels after rebalancing.
+/// What makeNodeAware() has done to a hierarchy; on this rank, which has no part of some levels after rebalancing. Keep
+/// it on all ranks or on none: the communicator of a rebalanced level is freed with the last object on it, by all its
+/// ranks together.
 struct NodeAwareHierarchy {
   std::vector<LevelExchange> exchanges;  ///< by level; their reports say how they are tuned while the hierarchy is used
   std::vector<std::string> kept;         ///< what still exchanges as Tpetra does, and why
@@ -52,11 +54,11 @@ struct NodeAwareHierarchy {
 /// Other smoothers and coarse solvers stay as they are: see NodeAwareHierarchy::kept.
 ///
 /// A matrix that is a NodeAwareCrsMatrix already stays, so that a solver and the finest level share one halo if MueLu
-/// is given such a matrix. After MueLu::ReuseTpetraPreconditioner, call it again: what MueLu has kept stays, and what
-/// it has made anew takes over the decisions (ExchangeOptions::reuseDecisions).
+/// is given such a matrix. After MueLu::ReuseTpetraPreconditioner, call it again, before the next apply: what MueLu has
+/// kept stays, and what it has made anew takes over the decisions (ExchangeOptions::reuseDecisions).
 ///
 /// \note Collective on the communicator of the finest level. \throws BadInput on all its ranks if the options cannot be
-/// used; the hierarchy then still works, some levels node-aware.
+/// used; the hierarchy then is as it was.
 NodeAwareHierarchy makeNodeAware(
     MueLu::Hierarchy<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>& hierarchy,
     const ExchangeOptions& options = {});

@@ -19,7 +19,10 @@
 #include "Komvos_MueLuPreconditioner.hpp"
 #include "Komvos_NodeAwareHierarchy.hpp"
 #include "Komvos_NodeTopology.hpp"
+#include "Komvos_RebalancedTransfer.hpp"
+#include "support/failing_kokkos.hpp"
 #include "support/grid_support.hpp"
+#include "support/matrix_support.hpp"
 #include "support/mpi_counter.hpp"
 
 namespace {
@@ -319,6 +322,95 @@ TEST(NodeAwareHierarchy, IsReusedAsAnOrdinaryOneIs) {
       EXPECT_LT(differenceOf(before, y), 1e-13);
       EXPECT_TRUE(!hierarchiesAreReproducible() || differenceOf(x, y) < 1e-13);
       EXPECT_EQ(0, messagesOf(*ours, b, y).second);
+    }
+  }
+}
+
+TEST(NodeAwareHierarchy, IsReusedWhereAnImporterCarriesVectorsToFewerRanks) {
+  for (const char* const reuse : {"RAP", "full", "RP", "tP"}) {
+    SCOPED_TRACE(reuse);
+    Teuchos::ParameterList parameters = withGivenSpectrum(parametersOf(smoothers()[0], false, Rebalance::byImporter));
+    parameters.set("reuse: type", reuse);
+    parameters.set("coarse: type", "RELAXATION");
+    const auto matrix = grid(edge, 0.1), next = grid(edge, 0.15);
+    const auto ordinary = stock(matrix, parameters), ours = stock(matrix, parameters);
+    Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+    b.randomize();
+    ordinary->apply(b, x);
+    const auto importersOf = [](const NodeAwareHierarchy& made) {
+      return std::count_if(made.exchanges.begin(), made.exchanges.end(),
+                           [](const LevelExchange& one) { return one.name == "Importer"; });
+    };
+    const auto importers = importersOf(Komvos::makeNodeAware(*ours, threeStepOnPairs()));
+    ours->apply(b, y);
+    EXPECT_TRUE(!hierarchiesAreReproducible() || differenceOf(x, y) < 1e-13);
+    for (const auto& values : {next, matrix, next}) {
+      MueLu::ReuseTpetraPreconditioner(values, *ordinary);
+      MueLu::ReuseTpetraPreconditioner(values, *ours);
+      EXPECT_EQ(importers, importersOf(Komvos::makeNodeAware(*ours, threeStepOnPairs())));
+      ordinary->apply(b, x);
+      ours->apply(b, y);
+      EXPECT_TRUE(!hierarchiesAreReproducible() || differenceOf(x, y) < 1e-13);
+      EXPECT_EQ(0, messagesOf(*ours, b, y).second);
+    }
+  }
+}
+
+TEST(NodeAwareHierarchy, NobodyWaitsWhereARouteFitsTheFinestLevelOnly) {
+  const auto matrix = grid(edge, 0.0);
+  ExchangeOptions options;
+  options.route = Komvos::parseRoute("axis:1," + std::to_string(worldSize()) + ",1,1");
+  const auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, Rebalance::byImporter));
+  long refused = 0;
+  try {
+    Komvos::makeNodeAware(*preconditioner, options);
+  } catch (const Komvos::Error& error) {
+    EXPECT_NE(std::string::npos, std::string(error.what()).find("axis")) << error.what();
+    refused = 1;
+  }
+  const long ranks = sum(refused);
+  EXPECT_TRUE(ranks == 0 || ranks == worldSize()) << ranks;
+  if (worldSize() >= 4) {  // the next level has fewer ranks
+    EXPECT_EQ(worldSize(), ranks);
+  }
+}
+
+TEST(RebalancedTransfer, LeavesNobodyWaitingWhereOneRankHasNoMemory) {
+  const RCP<Matrix> matrix = Komvos::makeNodeAware(grid(edge, 0.2), threeStepOnPairs());
+  const auto others = rowsOf(static_cast<GO>(matrix->getGlobalNumRows()), true, false, 41, matrix->getComm());
+  const auto exchange = std::make_shared<const Komvos::NodeAwareImport<>>(
+      Tpetra::Import<>(matrix->getDomainMap(), others), threeStepOnPairs());
+  for (const bool restricts : {false, true}) {
+    const Komvos::Impl::RebalancedTransfer transfer(matrix, exchange, restricts);
+    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+      for (const std::size_t columns : {3, 2}) {  // other vectors each time
+        SCOPED_TRACE(std::string(restricts ? "R" : "P") + (mode == Teuchos::TRANS ? ", transposed" : ""));
+        const bool forward = mode == Teuchos::NO_TRANS;
+        Vector x(forward ? transfer.getDomainMap() : transfer.getRangeMap(), columns);
+        Vector y(forward ? transfer.getRangeMap() : transfer.getDomainMap(), columns);
+        x.putScalar(1.0);
+        if (matrix->getComm()->getRank() == worldSize() / 2) {
+          const FailingKokkos failing(0);
+          EXPECT_THROW(transfer.apply(x, y, mode), std::bad_alloc);
+        } else {
+          try {
+            transfer.apply(x, y, mode);
+          } catch (const Komvos::PlanMismatch&) {  // who would have got its values
+          }
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        transfer.apply(x, y, mode);
+        Vector middle(matrix->getDomainMap(), columns), expected(y.getMap(), columns);
+        const Tpetra::Import<> import(matrix->getDomainMap(), others);
+        if (restricts == forward) {
+          matrix->apply(x, middle, mode);
+          expected.doImport(middle, import, Tpetra::INSERT);
+        } else {
+          middle.doExport(x, import, Tpetra::INSERT);
+          matrix->apply(middle, expected, mode);
+        }
+        EXPECT_LT(differenceOf(expected, y), 1e-13);
+      }
     }
   }
 }

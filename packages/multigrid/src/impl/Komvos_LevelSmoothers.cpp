@@ -45,12 +45,21 @@ class CorrectionSmoother : public LevelSmoother {
       M_->setZeroStartingSolution(true);
     }
     int sweep = 0;
-    if (zeroGuess) {
-      M_->apply(b, x);
-      ++sweep;
+    try {
+      if (zeroGuess) {
+        M_->apply(b, x);
+        ++sweep;
+      }
+      if (sweep < sweeps_) {
+        makeRoomFor(x.getNumVectors());
+      }
+    } catch (...) {  // the others wait in the residual
+      if (sweeps_ > (zeroGuess ? 1 : 0)) {
+        A_->abandonApply();
+      }
+      throw;
     }
     for (; sweep < sweeps_; ++sweep) {
-      makeRoomFor(x.getNumVectors());
       A_->residual(x, b, *residual_);
       M_->apply(*residual_, *correction_);
       x.update(Teuchos::ScalarTraits<DefaultScalar>::one(), *correction_, Teuchos::ScalarTraits<DefaultScalar>::one());

@@ -5,6 +5,7 @@
 #include <MueLu_Level.hpp>
 #include <MueLu_SmootherBase.hpp>
 #include <MueLu_TrilinosSmoother.hpp>
+#include <Teuchos_CommHelpers.hpp>
 #include <Xpetra_CrsMatrixWrap.hpp>
 #include <Xpetra_TpetraCrsMatrix.hpp>
 #include <Xpetra_TpetraImport.hpp>
@@ -104,6 +105,23 @@ RCP<Smoother> smootherOf(MueLu::Level& level, const std::string& name) {
   return level.IsAvailable(name) ? level.Get<RCP<Smoother>>(name) : RCP<Smoother>();
 }
 
+const std::string removedImporter = "Komvos: Importer";
+
+RCP<const XpetraImport> importerOf(MueLu::Level& level, const std::string& name) {
+  return level.IsAvailable(name) ? level.Get<RCP<const XpetraImport>>(name) : RCP<const XpetraImport>();
+}
+
+/// Whether the rows of A are where the importer ends, on all ranks. \note Collective on `comm`.
+bool endsAtMatrix(const XpetraImport& importer, MueLu::Level& level, const Teuchos::Comm<int>& comm) {
+  const auto A = crsMatrixOf(level, "A");
+  const auto target = Xpetra::toTpetra(importer.getTargetMap());
+  const int fits =
+      A.is_null() ? localLength(*target) == 0 : A->getTpetra_CrsMatrix()->getRowMap()->locallySameAs(*target);
+  int all = 0;
+  Teuchos::reduceAll(comm, Teuchos::REDUCE_MIN, 1, &fits, &all);
+  return all == 1;
+}
+
 /// Replaces or adds an entry as one that MueLu has made itself: what a user sets is not made again when a hierarchy is
 /// reused.
 template <class Entry>
@@ -153,11 +171,20 @@ void MueLuLevels::setMatrix(int level, const std::string& name, const RCP<NodeAw
 RCP<const Tpetra::Import<>> MueLuLevels::importer(int level) const {
   MueLu::Level& entries = *levelOf(hierarchy_, level);
   const RCP<XpetraOperator> P = operatorOf(entries, "P");
-  if (P.is_null() || !entries.IsAvailable("Importer")) {
+  if (P.is_null()) {
     return {};
   }
-  const auto importer = entries.Get<RCP<const XpetraImport>>("Importer");
-  if (importer.is_null() || importer->getTargetMap()->isSameAs(*P->getDomainMap())) {
+  RCP<const XpetraImport> importer = importerOf(entries, "Importer");
+  if (importer.is_null()) {
+    // Where "reuse: type" keeps maps and values alone are new, MueLu makes P and R again, which end on the maps before
+    // rebalancing, but not the importer.
+    importer = importerOf(entries, removedImporter);
+    if (importer.is_null() || !importer->getSourceMap()->isSameAs(*P->getDomainMap()) ||
+        !endsAtMatrix(*importer, entries, *P->getDomainMap()->getComm())) {
+      return {};
+    }
+  }
+  if (importer->getTargetMap()->isSameAs(*P->getDomainMap())) {
     return {};
   }
   return rcp_dynamic_cast<const Xpetra::TpetraImport<LO, GO, NO>>(importer, true)->getTpetra_Import();
@@ -168,7 +195,12 @@ void MueLuLevels::setTransfer(int level, const std::string& name, const RCP<cons
 }
 
 void MueLuLevels::removeImporter(int level) {
-  put<RCP<const XpetraImport>>(*levelOf(hierarchy_, level), "Importer", Teuchos::null);
+  MueLu::Level& entries = *levelOf(hierarchy_, level);
+  if (const auto importer = importerOf(entries, "Importer"); !importer.is_null()) {
+    entries.Set(removedImporter,
+                importer);  // as a user's entry: these outlive the set-up of a hierarchy that is reused
+    put<RCP<const XpetraImport>>(entries, "Importer", Teuchos::null);
+  }
 }
 
 MueLuSmoother MueLuLevels::smoother(int level, const std::string& name) const {

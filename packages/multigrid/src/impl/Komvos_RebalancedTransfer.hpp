@@ -7,6 +7,7 @@
 #include <Tpetra_Operator.hpp>
 #include <memory>
 
+#include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_NodeAwareImport.hpp"
 #include "Komvos_TpetraShim.hpp"
 
@@ -38,6 +39,7 @@ class RebalancedTransfer
   void makeRoomFor(std::size_t columns) const;
 
   Teuchos::RCP<const matrix_type> matrix_;
+  Teuchos::RCP<const NodeAwareCrsMatrix<>> nodeAware_;  // the same, null if it is none
   std::shared_ptr<const NodeAwareImport<>> exchange_;
   bool restricts_;
   mutable Teuchos::RCP<multivector_type> before_;  // coarse, where the matrix ends
