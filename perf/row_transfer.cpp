@@ -224,7 +224,7 @@ class LocalWork {
     packets_ = Kokkos::DualView<std::size_t*, BufferDevice>("packets", n);
     Kokkos::DualView<LO*, BufferDevice> lids("lids", n);
     for (int i = 0; i < n; ++i) {
-      lids.h_view(i) = i;
+      lids.view_host()(i) = i;
     }
     lids.modify_host();
     lids.sync_device();
