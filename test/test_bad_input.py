@@ -131,15 +131,23 @@ class BadInput(ProgramTest):
             grid = (["solve", good, "--route", "axis:7,1,1,1"], ["axis:7,1,1,1", f"product {ranks}"])
             self.check_refusals([grid], ranks=(ranks,))
         self.check_refusals([(["solve", good, "--route", "standard", "--tuning-cache", xml], [xml, "damaged"])])
+        belos = self.folder / "belos.xml"
+        belos.write_text('<ParameterList name="x"><ParameterList name="Belos"><Parameter name="Convergence Tolerence" '
+                         'type="double" value="1e-3"/></ParameterList></ParameterList>')
+        needed = "--require-tuning-cache needs --tuning-cache"
+        self.check_refusals([(["solve", good, "--require-tuning-cache"], [needed]),
+                             (["solve", good, "--ranks-per-socket", 0], ["--ranks-per-socket", "not in range"]),
+                             (["solve", good, "--solver", "cg", "--xml", belos], ["'Convergence Tolerence' is no", "CG"]),
+                             (["solve", good, "--solver", "superlu"], ["'superlu' is not known", "superlu-dist"])])
         sockets = (["solve", good, "--ranks-per-node", 2, "--route", "sockets"], ["route sockets", "socket"])
         self.check_refusals([sockets], ranks=(4,))
 
     def test_bad_environment(self):
-        for name, value, word in (("KOMVOS_ROUT", "auto", "KOMVOS_ROUT "), ("KOMVOS_ROUTE", "fast", "fast"),
+        for name, value, word in (("KOMVOS_ROUT", "auto", "KOMVOS_ROUT "), ("KOMVOS_ROUTE", "fast", "KOMVOS_ROUTE: route 'fast'"),
                                   ("KOMVOS_RANKS_PER_NODE", "x", "x"), ("KOMVOS_GPU_AWARE_MPI", "perhaps", "perhaps"),
-                                  ("KOMVOS_OVERLAP", "much", "'much' is not one of none, interior, by-node, auto"),
-                                  ("KOMVOS_ON_NODE", "pigeons", "'pigeons' is not one of messages, shared-memory, auto"),
-                                  ("KOMVOS_TUNING", "never", "'never' is not one of online, exhaustive, off"),
+                                  ("KOMVOS_OVERLAP", "much", "KOMVOS_OVERLAP: 'much' is not one of none, interior, by-node, auto"),
+                                  ("KOMVOS_ON_NODE", "pigeons", "KOMVOS_ON_NODE: 'pigeons' is not one of messages"),
+                                  ("KOMVOS_TUNING", "never", "KOMVOS_TUNING: 'never' is not one of online, exhaustive, off"),
                                   ("KOMVOS_MACHINE", "none", "none"),
                                   ("KOMVOS_CALIBRATE", "maybe", "KOMVOS_CALIBRATE=maybe: must be 0 or 1"),
                                   ("KOMVOS_TUNING_CACHE", "/none", "/none")):

@@ -140,6 +140,15 @@ class SmallSystems(ProgramTest):
         report = self.solve(4, "--problem", "laplace3d", "--n", 12, "--xml", sample, "--tolerance", "1e-4")
         self.assertEqual(report["tolerance"], 1e-4)
 
+    def test_the_command_line_decides_about_routes_of_all_levels(self):
+        xml = self.folder / "route.xml"
+        xml.write_text('<ParameterList name="x"><ParameterList name="MueLu"><Parameter name="node-aware: route" '
+                       'type="string" value="three-step"/></ParameterList></ParameterList>')
+        for options, expected in (((), "three-step"), (("--route", "two-step"), "two-step")):
+            report = self.solve(4, "--problem", "laplace3d", "--n", 20, "--ranks-per-node", 2, "--xml", xml, *options)
+            coarse = {halo["route"] for halo in report["halos"] if halo["used"] and halo["name"] != "A"}
+            self.assertEqual(coarse, {expected})
+
 
 class Generators(ProgramTest):
     PROBLEMS = (  # arguments, rows, entries, most iterations

@@ -29,7 +29,7 @@ void addClusterOptions(CLI::App& analyze, ClusterOptions& options) {
                   "ranks on every node, a list with one count per node, or a file with the node of each rank")
       ->type_name("K|K,K,...|@FILE");
   analyze.add_option("--ranks-per-socket", options.ranksPerSocket, "consecutive ranks on each socket of a node")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 24));
   analyze
       .add_option_function<std::string>(
           "--routes", [&options](const std::string& text) { options.routes = splitRoutes(text); },
@@ -65,7 +65,10 @@ CLI::App& addAnalyzeCommand(CLI::App& app, AnalyzeOptions& options) {
       *app.add_subcommand("analyze", "Count and model the halo exchanges of a matrix on a cluster that need not exist");
   analyze.footer(footer);
   addProblemOptions(analyze, options);
-  analyze.add_flag("--hierarchy", options.hierarchy, "also analyze A, P and R of every level of a MueLu hierarchy");
+  analyze.add_flag(
+      "--hierarchy", options.hierarchy,
+      "also analyze A, P and R of every level of a MueLu hierarchy, and what its coarse solve gathers (G) and scatters "
+      "(S)");
   analyze.add_option("--xml", options.parameterFile, "MueLu parameters, with --hierarchy")->type_name("FILE");
   analyze
       .add_option("--partition", options.partition,

@@ -150,7 +150,7 @@ CLI::App& addBenchHaloCommand(CLI::App& app, BenchHaloOptions& options) {
                   "ranks on each node, on each in turn, or a node for each rank; default: as MPI says")
       ->type_name("K|K,K,...|@FILE");
   halo.add_option("--ranks-per-socket", options.ranksPerSocket, "consecutive ranks on each socket; default: as bound")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 24));
   halo.add_option_function<std::string>(
           "--routes", [&options](const std::string& text) { options.routes = splitRoutes(text); },
           "only these, as in `komvos solve --route`")

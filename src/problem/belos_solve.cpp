@@ -167,9 +167,28 @@ std::string resolveSolver(const std::string& name, const MatrixTraits& traits, b
   registerBelosSolvers();
   Factory factory;
   if (!factory.isSupported(solver)) {
-    throw BadInput("solver '" + name + "' is not known; Belos has " + joined(factory.supportedSolverNames()));
+    auto names = factory.supportedSolverNames();
+    std::sort(names.begin(), names.end());
+    names.resize(std::unique(names.begin(), names.end()) - names.begin());
+    throw BadInput("solver '" + name +
+                   "' is not known; there are auto, pipelined-bicgstab, in `komvos solve` mumps and " +
+                   "superlu-dist, and those of Belos: " + joined(names));
   }
   return solver;
+}
+
+void requireParametersOf(const std::string& solver, const Teuchos::ParameterList& given) {
+  const auto valid = Factory().create(solver, Teuchos::parameterList())->getValidParameters();
+  for (auto entry = given.begin(); entry != given.end(); ++entry) {
+    const std::string& name = given.name(entry);
+    if (!valid->isParameter(name) && name != "Convergence Tolerance" && name != "Maximum Iterations") {
+      std::vector<std::string> names;
+      for (auto one = valid->begin(); one != valid->end(); ++one) {
+        names.push_back(valid->name(one));
+      }
+      throw BadInput("'" + name + "' is no parameter of Belos' " + solver + "; it has " + joined(names));
+    }
+  }
 }
 
 BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, const RCP<Operator>& preconditioner,

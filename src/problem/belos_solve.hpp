@@ -33,6 +33,10 @@ struct BelosResult {
 /// \throws BadInput, listing the names there are
 std::string resolveSolver(const std::string& name, const MatrixTraits& traits, bool preconditioned);
 
+/// \param solver as resolveSolver() returns it \throws BadInput if it would pass over one of the parameters, as Belos'
+/// own solvers do without a word
+void requireParametersOf(const std::string& solver, const Teuchos::ParameterList& given);
+
 /// Solves A x = b from x = 0, all right-hand sides together. Where the recurrence of a solver has drifted from the true
 /// residual, so that Belos stops too early, the correction is solved for in turn. \param A           gives Belos its
 /// products \param plain       gives the true residual \param parameters  of Belos, "Convergence Tolerance" and

@@ -134,13 +134,15 @@ std::string tried(const HaloReport& r) {
 
 /// A line for each halo in use: what was decided, and what it brought.
 std::string decisionTable(const SolveReport& report) {
-  std::string text = "decisions; gain: how much less time the product or import takes than as it began, where tried\n";
+  std::string text =
+      "decisions; gain: the time of the product or import as it began over the time now, where tried online\n";
   text += format("  %-11s %10s %6s %6s  %-28s %s\n", "halo", "neighbours", "uses", "gain", "in use", "tried");
   for (const HaloEntry& halo : report.halos) {
     if (halo.used) {
       const HaloReport& r = halo.report;
       const double gain = gainOf(r);
-      text += format("  %-11s %10ld %6ld %6s  %-28s %s\n", halo.name.c_str(), r.standard.max.neighbours, r.uses,
+      text += format("  %-11s %10ld %6s %6s  %-28s %s\n", halo.name.c_str(), r.standard.max.neighbours,
+                     r.online ? std::to_string(r.uses).c_str() : "-",  // uses are counted online only
                      gain > 0 ? format("%.2f", gain).c_str() : "-", variantName(r.route, r.intraNode).c_str(),
                      tried(r).c_str());
     }

@@ -170,11 +170,25 @@ double relativeError(const MultiVector& x, const MultiVector& exact) {
   return difference.getVector(0)->norm2() / exact.getVector(0)->norm2();
 }
 
+/// Takes from MueLu's parameters what the command line says, too, and therefore decides.
+void leaveToCommandLine(const ExchangeChoice& choice, Teuchos::ParameterList& muelu) {
+  const std::pair<const std::string&, const char*> entries[] = {{choice.route, "node-aware: route"},
+                                                                {choice.pairing, "node-aware: pairing"},
+                                                                {choice.intraNode, "node-aware: on node"},
+                                                                {choice.tuning, "node-aware: tuning"}};
+  for (const auto& [given, name] : entries) {
+    if (!given.empty()) {
+      muelu.remove(name, false);
+    }
+  }
+}
+
 /// By Belos. \note Collective.
 void solveIteratively(const SolveOptions& options, const Problem& problem, const MatrixTraits& traits,
                       const ExchangeOptions& exchange, Teuchos::ParameterList& parameters, MultiVector& x,
                       SolveReport& report) {
   const std::string solver = resolveSolver(options.solver, traits, options.preconditioner != "none");
+  requireParametersOf(solver, parameters.sublist("Belos"));
   const bool timesCycles = options.cycleTimes || !options.cyclePlotFile.empty();
   const bool plotsConvergence = !options.convergencePlotFile.empty();
   if (plotsConvergence && !keepsHistory(solver)) {
@@ -211,6 +225,7 @@ int runSolve(const SolveOptions& options) {
   const ExchangeOptions exchange = resolveExchange(options, mpiOf(comm), report);
   checkOutputs(options, comm);
   const auto parameters = readParameterFile(options.parameterFile, mpiOf(comm));
+  leaveToCommandLine(options, parameters->sublist("MueLu"));
   Teuchos::ParameterList& belos = parameters->sublist("Belos");
   setBelosParameters(belos, options);
   const bool direct = isDirectSolver(options.solver);

@@ -7,6 +7,7 @@
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_Route.hpp"
+#include "Komvos_Settings.hpp"
 #include "Komvos_TuningCache.hpp"
 #include "support/output_file.hpp"
 #include "support/placement.hpp"
@@ -32,6 +33,10 @@ ExchangeOptions fromCommandLine(const ExchangeChoice& choice, MPI_Comm comm, con
     }
     if (!choice.tuning.empty()) {
       exchange.tuning = parseTuning(choice.tuning);
+    }
+    const bool consultsCache = !choice.tuningCacheFile.empty() || readSettings().tuningCache;
+    if (choice.requireTuningCache && (!consultsCache || exchange.route || exchange.pairing || exchange.intraNode)) {
+      throw BadInput("--require-tuning-cache needs --tuning-cache, and neither --route, --pairing nor --on-node");
     }
   } catch (const Error& thrown) {
     error = thrown.what();
@@ -76,7 +81,7 @@ void addExchangeOptions(CLI::App& command, ExchangeChoice& choice) {
   command
       .add_option("--ranks-per-socket", choice.ranksPerSocket,
                   "consecutive ranks on each socket; default: as they are bound, if the nodes are as MPI says")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 24));
   command.add_option(
       "--route", choice.route,
       "how halos travel: standard, two-step, three-step, split[:V], axis[:C,X,Y,Z], sockets or auto, what "

@@ -153,19 +153,19 @@ std::optional<DirectMethod> takeCoarseMethod(Teuchos::ParameterList& parameters)
 
 /// Takes what concerns exchanges out of the list. \return whether the hierarchy becomes node-aware
 bool takeNodeAware(Teuchos::ParameterList& parameters, ExchangeOptions& options) {
-  const auto text = [&parameters](const char* name) { return take<std::string>(parameters, name, "a string"); };
-  if (const auto route = text("node-aware: route")) {
-    options.route = parseRoute(*route);
-  }
-  if (const auto pairing = text("node-aware: pairing")) {
-    options.pairing = parsePairing(*pairing);
-  }
-  if (const auto intraNode = text("node-aware: on node")) {
-    options.intraNode = parseIntraNode(*intraNode);
-  }
-  if (const auto tuning = text("node-aware: tuning")) {
-    options.tuning = parseTuning(*tuning);
-  }
+  const auto takeParsed = [&parameters](const char* name, const auto& parse, auto& option) {
+    if (const auto text = take<std::string>(parameters, name, "a string")) {
+      try {
+        option = parse(*text);
+      } catch (const BadInput& error) {
+        throw BadInput(std::string("MueLu parameter \"") + name + "\": " + error.what());
+      }
+    }
+  };
+  takeParsed("node-aware: route", parseRoute, options.route);
+  takeParsed("node-aware: pairing", parsePairing, options.pairing);
+  takeParsed("node-aware: on node", parseIntraNode, options.intraNode);
+  takeParsed("node-aware: tuning", parseTuning, options.tuning);
   return take<bool>(parameters, "use node-aware", "true or false").value_or(false);
 }
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "Komvos_Error.hpp"
+
 namespace Komvos {
 
 /// \par Variables
@@ -43,6 +45,17 @@ struct Settings {
 /// Reads the environment afresh. \throws BadInput on a variable KOMVOS_... that is not listed above, or a value of
 /// a switch other than 0 and 1. The other values are checked where they are used.
 Settings readSettings();
+
+/// \param text of an environment variable, if it is set \return parse(text), or `otherwise`
+/// \throws BadInput that names the variable, where `parse` throws one
+template <class T, class Parse>
+T parsedOr(const char* variable, const std::optional<std::string>& text, const Parse& parse, const T& otherwise) {
+  try {
+    return text ? parse(*text) : otherwise;
+  } catch (const BadInput& error) {
+    throw BadInput(std::string("environment variable ") + variable + ": " + error.what());
+  }
+}
 
 /// Whether tests want staged messages wherever the vectors are: KOMVOS_STAGED.
 bool stagingForced();

@@ -29,7 +29,7 @@ Overlap parseOverlap(const std::string& text) {
 
 Overlap Impl::resolveOverlap(std::optional<Overlap> given) {
   const std::optional<std::string> set = readSettings().overlap;
-  return given.value_or(set ? parseOverlap(*set) : Overlap::automatic);
+  return given.value_or(parsedOr("KOMVOS_OVERLAP", set, parseOverlap, Overlap::automatic));
 }
 
 }  // namespace Komvos

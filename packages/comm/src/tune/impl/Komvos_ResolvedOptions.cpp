@@ -147,11 +147,12 @@ bool decides(const Settings& settings) {
 /// where an option replaces them. \return files to be read
 Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, const Settings& settings,
                      int numRanks) {
-  resolved.route = options.route.value_or(settings.route ? parseRoute(*settings.route) : resolved.route);
-  resolved.pairing = options.pairing.value_or(settings.pairing ? parsePairing(*settings.pairing) : resolved.pairing);
+  resolved.route = options.route.value_or(parsedOr("KOMVOS_ROUTE", settings.route, parseRoute, resolved.route));
+  resolved.pairing =
+      options.pairing.value_or(parsedOr("KOMVOS_PAIRING", settings.pairing, parsePairing, resolved.pairing));
   resolved.intraNode =
-      options.intraNode.value_or(settings.intraNode ? parseIntraNode(*settings.intraNode) : resolved.intraNode);
-  resolved.tuning = options.tuning.value_or(settings.tuning ? parseTuning(*settings.tuning) : resolved.tuning);
+      options.intraNode.value_or(parsedOr("KOMVOS_ON_NODE", settings.intraNode, parseIntraNode, resolved.intraNode));
+  resolved.tuning = options.tuning.value_or(parsedOr("KOMVOS_TUNING", settings.tuning, parseTuning, resolved.tuning));
   resolveOverlap(options.overlap);  // for its error only: no halo depends on it
   resolved.columns = std::max(0, options.columns);
   resolved.mpiIsGpuAware = gpuAwareMpi();
