@@ -67,6 +67,16 @@ constexpr bool runsOnHost() {
          std::is_same<typename ExecutionSpace::memory_space, Kokkos::HostSpace>::value;
 }
 
+/// Reads what other threads may be writing by atomic operations; orders nothing else.
+template <class T>
+KOKKOS_INLINE_FUNCTION T atomicLoad(const T* place) {
+#if defined(KOKKOS_VERSION) && KOKKOS_VERSION >= 40000
+  return Kokkos::atomic_load(place);
+#else
+  return Kokkos::Impl::atomic_load(const_cast<T*>(place), Kokkos::Impl::memory_order_relaxed);
+#endif
+}
+
 /// A bound of a range that Kokkos takes as it is. For one of a type that its own index converts to, Kokkos 4 writes a
 /// message, which allocates, before it looks whether the bound is wrong.
 struct RangeBound {

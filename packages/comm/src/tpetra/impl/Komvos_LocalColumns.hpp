@@ -42,7 +42,7 @@ struct LocalizeColumns {
     const bool here = lid >= 0 && lid < static_cast<decltype(lid)>(used.extent(0));
     local(i) = here ? lid : -1;
     remote += here ? 0 : 1;
-    if (here && used(lid) == 0) {
+    if (here && atomicLoad(&used(lid)) == 0) {
       Kokkos::atomic_exchange(&used(lid), 1);
     }
   }
