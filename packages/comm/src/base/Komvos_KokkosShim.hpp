@@ -77,6 +77,16 @@ KOKKOS_INLINE_FUNCTION T atomicLoad(const T* place) {
 #endif
 }
 
+/// Writes what other threads read by atomicLoad(), or write, too. Kokkos 3's atomic_exchange reads before, plainly.
+template <class T>
+KOKKOS_INLINE_FUNCTION void atomicStore(T* place, T value) {
+#if defined(KOKKOS_VERSION) && KOKKOS_VERSION >= 40000
+  Kokkos::atomic_store(place, value);
+#else
+  Kokkos::Impl::atomic_store(place, value, Kokkos::Impl::memory_order_relaxed);
+#endif
+}
+
 /// A bound of a range that Kokkos takes as it is. For one of a type that its own index converts to, Kokkos 4 writes a
 /// message, which allocates, before it looks whether the bound is wrong.
 struct RangeBound {

@@ -43,7 +43,7 @@ struct LocalizeColumns {
     local(i) = here ? lid : -1;
     remote += here ? 0 : 1;
     if (here && atomicLoad(&used(lid)) == 0) {
-      Kokkos::atomic_exchange(&used(lid), 1);
+      atomicStore(&used(lid), 1);
     }
   }
 };
