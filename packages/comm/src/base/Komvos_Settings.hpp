@@ -46,6 +46,11 @@ struct Settings {
 /// a switch other than 0 and 1. The other values are checked where they are used.
 Settings readSettings();
 
+/// Whether tests want staged messages wherever the vectors are: KOMVOS_STAGED.
+bool stagingForced();
+
+namespace Impl {
+
 /// \param text of an environment variable, if it is set \return parse(text), or `otherwise`
 /// \throws BadInput that names the variable, where `parse` throws one
 template <class T, class Parse>
@@ -57,7 +62,6 @@ T parsedOr(const char* variable, const std::optional<std::string>& text, const P
   }
 }
 
-/// Whether tests want staged messages wherever the vectors are: KOMVOS_STAGED.
-bool stagingForced();
+}  // namespace Impl
 
 }  // namespace Komvos
