@@ -29,9 +29,7 @@ struct LevelExchange {
   std::shared_ptr<const NodeAwareImport<>> transfer;  ///< of "Importer" only
 };
 
-/// What makeNodeAware() has done to a hierarchy; on this rank, which has no part of some levels after rebalancing. Keep
-/// it on all ranks or on none: the communicator of a rebalanced level is freed with the last object on it, by all its
-/// ranks together.
+/// What makeNodeAware() has done to a hierarchy; on this rank, which has no part of some levels after rebalancing.
 struct NodeAwareHierarchy {
   std::vector<LevelExchange> exchanges;  ///< by level; their reports say how they are tuned while the hierarchy is used
   std::vector<std::string> kept;         ///< what still exchanges as Tpetra does, and why

@@ -375,6 +375,33 @@ TEST(NodeAwareHierarchy, NobodyWaitsWhereARouteFitsTheFinestLevelOnly) {
   }
 }
 
+// With the objects of a level that has fewer ranks goes its communicator, which is the last thing that they share.
+TEST(NodeAwareHierarchy, ARankThatDropsItWaitsForNobody) {
+  RCP<Matrix> matrix = grid(edge, 0.0);
+  auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, Rebalance::byImporter));
+  NodeAwareHierarchy made = Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+  {
+    Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1);
+    b.randomize();
+    preconditioner->apply(b, x);
+  }
+  const bool hasLevels = std::any_of(made.exchanges.begin(), made.exchanges.end(),
+                                     [](const LevelExchange& one) { return one.name == "A" && one.level > 0; });
+  const int mine = matrix->getComm()->getRank();
+  int first = hasLevels ? mine : worldSize();
+  MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  const auto drop = [&] {
+    made = {};
+    preconditioner = Teuchos::null;
+    matrix = Teuchos::null;
+  };
+  if (mine == first) {
+    drop();
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  drop();
+}
+
 TEST(RebalancedTransfer, LeavesNobodyWaitingWhereOneRankHasNoMemory) {
   const RCP<Matrix> matrix = Komvos::makeNodeAware(grid(edge, 0.2), threeStepOnPairs());
   const auto others = rowsOf(static_cast<GO>(matrix->getGlobalNumRows()), true, false, 41, matrix->getComm());

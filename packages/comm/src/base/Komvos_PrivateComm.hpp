@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <memory>
 #include <typeindex>
 #include <unordered_map>
@@ -15,18 +16,27 @@ namespace Komvos::Impl {
 /// A duplicate of a communicator, and the tags handed out on it. MPI errors are returned, not fatal.
 ///
 /// One duplicate is made per user communicator and found again through an MPI attribute: thousands of exchanges
-/// cost one MPI_Comm_dup. It is freed with the user's communicator, which is where ranks wait for each other. If a rank
-/// still has an exchange then, it stays on all ranks, until MPI_Finalize. So a rank that destroys an exchange waits for
-/// nobody.
+/// cost one MPI_Comm_dup. It is freed after the user's communicator and the last exchange on any rank, at the next
+/// point that all its ranks reach together (freeAbandoned()), at the latest in MPI_Finalize. So a rank that frees its
+/// communicator or destroys an exchange waits for nobody.
 class PrivateComm : public std::enable_shared_from_this<PrivateComm> {
  public:
-  /// The duplicate that belongs to `parent`. \note Collective on `parent` the first time.
+  /// The duplicate that belongs to `parent`. \note Collective on `parent` the first time, and calls freeAbandoned()
+  /// then.
   static std::shared_ptr<PrivateComm> of(MPI_Comm parent);
 
   /// \note Collective. The registry of all instances is the last owner.
   ~PrivateComm();
   PrivateComm(const PrivateComm&) = delete;
   PrivateComm& operator=(const PrivateComm&) = delete;
+
+  /// Whether the user has freed the communicator of some duplicate on this rank. Then it is worth asking the others.
+  static bool someAreAbandoned();
+
+  /// Frees the duplicates that are needed no more: on each of their ranks the user's communicator is freed and no
+  /// exchange left, and all their ranks are ranks of this one.
+  /// \note Collective on this one. Cost: two gatherings on all ranks, of 8 bytes for each of them in all.
+  void freeAbandoned();
 
   MPI_Comm get() const { return comm_; }
   int rank() const { return rank_; }
@@ -61,10 +71,13 @@ class PrivateComm : public std::enable_shared_from_this<PrivateComm> {
 
  private:
   explicit PrivateComm(MPI_Comm parent);
+  static int onParentFreed(MPI_Comm parent, int key, void* value, void* extra);
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0;
   int size_ = 0;
+  std::uint64_t name_ = 0;  // the same on all its ranks, and another than that of every other duplicate
+  bool abandoned_ = false;  // on this rank the user's communicator is freed
   int setupTag_ = 1;
   TagPool tags_;
   std::unordered_map<std::type_index, std::shared_ptr<void>> attached_;

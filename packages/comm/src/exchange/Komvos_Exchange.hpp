@@ -87,8 +87,8 @@ class Exchange {
            IntraNode onNode = IntraNode::messages, bool mpiIsGpuAware = gpuAwareMpi(),
            bool forceStaging = stagingForced());
   /// Completes an exchange that is in flight, as abandonForward() does; else it waits until values that were sent have
-  /// been received, and for no other rank. The communicator may be freed before, but then the shared memory stays until
-  /// MPI_Finalize.
+  /// been received, and for no other rank. The communicator may be freed before. Shared memory is freed later, where
+  /// all ranks meet (Impl::PrivateComm).
   ~Exchange();
   Exchange(Exchange&&) noexcept;
   Exchange& operator=(Exchange&&) noexcept;

@@ -233,6 +233,33 @@ TEST(Tuner, MeasuresAHaloOnceOnACommunicator) {
   MPI_Comm_free(&fresh);
 }
 
+// As when a hierarchy is made anew: its levels have communicators of their own, which no rank frees when others do.
+TEST(Tuner, FreesWhatCommunicatorsOfTheUserHaveLeftWhereAHaloIsPlanned) {
+  MPI_Comm mine = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &mine);
+  const std::weak_ptr<Komvos::Impl::PrivateComm> ours = Komvos::Impl::PrivateComm::of(mine);
+  const auto plan = [](MPI_Comm comm) { return Komvos::planHalo(comm, denseHalo(), onPairs(RouteChoice::threeStep)); };
+  std::optional<PlannedHalo> planned = plan(mine);
+  std::optional<Komvos::Exchange<double, Tpetra::Details::DefaultTypes::node_type::device_type>> exchange;
+  exchange.emplace(mine, planned->plan, 1, planned->intraNode);
+  if (worldRank() == 0) {
+    MPI_Comm_free(&mine);
+  }
+  plan(MPI_COMM_WORLD);
+  EXPECT_FALSE(ours.expired());
+  if (worldRank() != 0) {
+    MPI_Comm_free(&mine);
+    exchange.reset();
+    planned.reset();
+  }
+  plan(MPI_COMM_WORLD);
+  EXPECT_FALSE(ours.expired()) << "rank 0 has an exchange";
+  exchange.reset();
+  planned.reset();
+  plan(MPI_COMM_WORLD);
+  EXPECT_TRUE(ours.expired());
+}
+
 TEST(Tuner, TakesTheRouteAndTheIntraNodeCommunicationThatAreAskedFor) {
   for (const RouteChoice& route : routesFor(worldSize())) {
     for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {

@@ -46,14 +46,19 @@ class Agreement {
   bool reach(PrivateComm& comm, const std::string& error, bool wish = false) {
     std::uint64_t anyError = error.empty() ? 0 : 1;
     std::uint64_t anyWish = wish ? 1 : 0;
+    std::uint64_t anyAbandoned = PrivateComm::someAreAbandoned() ? 1 : 0;
     Reduction round;
     round.maximum(anyError);
     round.maximum(anyWish);
+    round.maximum(anyAbandoned);
     for (Entry& one : entries_) {
       round.minimum(one.least);
       round.maximum(one.most);
     }
     round.run(comm);
+    if (anyAbandoned != 0) {
+      comm.freeAbandoned();
+    }
     if (anyError != 0) {
       throwOnAllIfAny(comm.get(), error);
     }
