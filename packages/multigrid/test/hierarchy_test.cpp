@@ -375,7 +375,7 @@ TEST(NodeAwareHierarchy, NobodyWaitsWhereARouteFitsTheFinestLevelOnly) {
   }
 }
 
-// With the objects of a level that has fewer ranks goes its communicator, which is the last thing that they share.
+// The communicator of a level that has fewer ranks is freed with the last object on it.
 TEST(NodeAwareHierarchy, ARankThatDropsItWaitsForNobody) {
   RCP<Matrix> matrix = grid(edge, 0.0);
   auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, Rebalance::byImporter));

@@ -81,7 +81,7 @@ int largestTag(MPI_Comm comm) {
   return std::min(found ? *static_cast<int*>(bound) : guaranteed, enough);
 }
 
-/// For a new duplicate. Random, for ranks that count would have to know of each other's.
+/// For a new duplicate. Random: if each rank counted those that it makes, two could have the same number.
 std::uint64_t newName() {
   std::random_device random;
   return std::uint64_t{random()} << 32 | random();

@@ -35,7 +35,8 @@ class PrivateComm : public std::enable_shared_from_this<PrivateComm> {
 
   /// Frees the duplicates that are needed no more: on each of their ranks the user's communicator is freed and no
   /// exchange left, and all their ranks are ranks of this one.
-  /// \note Collective on this one. Cost: two gatherings on all ranks, of 8 bytes for each of them in all.
+  /// \note Collective on this one. Every rank receives a number from each other, and 8 bytes for each duplicate that
+  /// one has to free.
   void freeAbandoned();
 
   MPI_Comm get() const { return comm_; }
