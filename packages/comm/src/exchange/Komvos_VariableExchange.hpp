@@ -247,13 +247,18 @@ void VariableExchange<Device>::resizeMessages(const std::vector<std::int64_t>& s
 template <class Device>
 template <class Pack>
 void VariableExchange<Device>::begin(const execution_space& space, const Pack& pack) {
-  engine_->completeSends();
-  engine_->bind({send_.forMessages(staged_), receive_.forMessages(staged_), nullptr, static_cast<int>(sizeof(word))});
-  fence(space, "Komvos::VariableExchange::begin: the last unpack is done before its buffer is received into");
-  if (poisons_) {
-    poison(receive_.device);
-    poison(receive_.host);
-    poison(send_.host);
+  try {
+    engine_->completeSends();
+    engine_->bind({send_.forMessages(staged_), receive_.forMessages(staged_), nullptr, static_cast<int>(sizeof(word))});
+    fence(space, "Komvos::VariableExchange::begin: the last unpack is done before its buffer is received into");
+    if (poisons_) {
+      poison(receive_.device);
+      poison(receive_.host);
+      poison(send_.host);
+    }
+  } catch (...) {  // nothing has been posted
+    engine_->abandon();
+    throw;
   }
   engine_->startReceives();
   try {

@@ -54,7 +54,7 @@ class NodeAwareDistributor {
   /// \param remoteIDs of what this rank needs, as their owners know them \param remoteProcIDs their owners
   /// \param[out] exportIDs, exportProcIDs what others need from here, and their ranks: exports, in this order. Imports
   ///        are in the order of `remoteIDs`, if that is sorted by owner, as Tpetra wants it; else sorted by owner.
-  /// \note Collective. \throws BadInput on all ranks if a rank does not exist
+  /// \note Collective. \throws BadInput on all ranks if a rank does not exist, or there are not as many ids as owners
   template <class Ordinal>
   void createFromRecvs(const Teuchos::ArrayView<const Ordinal>& remoteIDs,
                        const Teuchos::ArrayView<const int>& remoteProcIDs, std::vector<Ordinal>& exportIDs,

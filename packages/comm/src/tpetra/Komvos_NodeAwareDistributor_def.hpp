@@ -128,7 +128,10 @@ NodeAwareDistributor<Device>::NodeAwareDistributor(const Teuchos::RCP<const Teuc
   state_->comm = Tpetra::Details::extractMpiCommFromTeuchos(*comm);
   state_->ours = Impl::PrivateComm::of(state_->comm);
   state_->options = options;
+  // What others decided for halos does not count.
   state_->options.tuning = Tuning::off;
+  state_->options.intraNode = IntraNode::messages;
+  state_->options.reuseDecisions = false;
 }
 
 template <class Device>
@@ -228,11 +231,15 @@ std::vector<int> NodeAwareDistributor<Device>::askOwners(const std::vector<int>&
   const int rank = state.ours->rank(), size = state.ours->size();
   std::string error;
   std::map<int, std::vector<int>> asked;
-  for (int i = 0; i < static_cast<int>(owners.size()); ++i) {
+  if (ids.size() != static_cast<std::size_t>(parts) * static_cast<std::size_t>(owners.size())) {
+    error = "NodeAwareDistributor::createFromRecvs: " + std::to_string(ids.size() / parts) + " ids of " +
+            std::to_string(owners.size()) + " owners (rank " + std::to_string(rank) + ")";
+  }
+  for (int i = 0; error.empty() && i < static_cast<int>(owners.size()); ++i) {
     if (owners[i] < 0 || owners[i] >= size) {
       error = "NodeAwareDistributor::createFromRecvs: import " + std::to_string(i) + " comes from rank " +
               std::to_string(owners[i]) + " of " + std::to_string(size) + " (rank " + std::to_string(rank) + ")";
-      continue;
+      break;
     }
     std::vector<int>& list = asked[owners[i]];
     list.insert(list.end(), ids.begin() + i * parts, ids.begin() + (i + 1) * parts);

@@ -74,7 +74,7 @@ struct RowTransfer<S, LO, GO, Node>::State {
   array_rows_type rowsOf(const Arrays& source) const { return {source.offset, source.columns, source.values.data()}; }
   rows_type rowsOf(const crs_matrix_type& source) const;
   template <class Rows>
-  Teuchos::RCP<crs_matrix_type> transfer(const Rows& rows, std::size_t entries, Tpetra::CombineMode mode,
+  Teuchos::RCP<crs_matrix_type> transfer(const Rows& rows, const std::string& error, Tpetra::CombineMode mode,
                                          const Teuchos::RCP<const map_type>& domain,
                                          const Teuchos::RCP<const map_type>& range);
   template <class Rows>
@@ -99,9 +99,9 @@ struct RowTransfer<S, LO, GO, Node>::State {
     }
   }
   template <class Rows>
-  int movedRows(const Rows& rows) const;
+  int movedOffsets(const Rows& rows) const;
   template <class Rows>
-  std::string valuesError(const Rows& rows, std::size_t entries, const crs_matrix_type& target) const;
+  std::string valuesError(const Rows& rows, const crs_matrix_type& target) const;
 
   Teuchos::RCP<const map_type> sourceMap, targetMap;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -115,9 +115,8 @@ struct RowTransfer<S, LO, GO, Node>::State {
   // Of the last transfer():
   typename exchange_type::Counts counts;
   std::vector<std::int64_t> arriving;  ///< entries, by slot
-  std::size_t sourceEntries = 0;
-  std::vector<std::int64_t> sourceOffset;                 ///< of rows
-  Kokkos::View<std::int64_t*, memory_space> sourceBegin;  ///< the same for kernels
+  std::vector<std::int64_t> sourceOffset;                        ///< of rows, and the end of the last one
+  Kokkos::View<std::int64_t*, memory_space> sourceOffsetDevice;  ///< the same for kernels
   Teuchos::RCP<const typename crs_matrix_type::crs_graph_type> targetGraph;
   Parts parts;
   merged_type merged;
@@ -137,7 +136,9 @@ RowTransfer<S, LO, GO, Node>::State::State(const transfer_type& transfer, const 
   const auto to = transfer.getPermuteToLIDs(), from = transfer.getPermuteFromLIDs();
   permuteTo.assign(to.begin(), to.end());
   permuteFrom.assign(from.begin(), from.end());
-  const auto remote = transfer.getRemoteLIDs();
+  const Teuchos::ArrayView<const int> none;
+  // Without peers Tpetra may still name remote rows: those that nobody owns, where the source map is not distributed.
+  const auto remote = transfer.getDistributor().getProcsFrom().size() > 0 ? transfer.getRemoteLIDs() : none;
   slotTarget.assign(remote.begin(), remote.end());
   std::vector<int> slots(slotTarget.size());
   std::iota(slots.begin(), slots.end(), 0);
@@ -153,7 +154,10 @@ RowTransfer<S, LO, GO, Node>::State::State(const transfer_type& transfer, const 
   lists.numOwned = static_cast<int>(Impl::localLength(*sourceMap));
   lists.numOverlapping = static_cast<int>(slots.size());
   ExchangeOptions options = given;
-  options.tuning = Tuning::off;  // what is moved once needs no trials
+  // What is moved once needs no trials, and nothing that was decided for other halos.
+  options.tuning = Tuning::off;
+  options.intraNode = IntraNode::messages;
+  options.reuseDecisions = false;
   halo = std::move(
       Impl::planHalos(
           comm, 1, Impl::errorOf(lists, ours->rank()), [&] { return Impl::makePatterns(*ours, {lists}); }, options)
@@ -406,28 +410,23 @@ void RowTransfer<S, LO, GO, Node>::State::makeValueSources(const format_type& fo
 
 template <class S, class LO, class GO, class Node>
 template <class Rows>
-int RowTransfer<S, LO, GO, Node>::State::movedRows(const Rows& rows) const {
+int RowTransfer<S, LO, GO, Node>::State::movedOffsets(const Rows& rows) const {
   const execution_space& space = Impl::defaultSpace<execution_space>();
   int moved = 0;
-  Kokkos::parallel_reduce("Komvos::RowTransfer: rows that moved",
-                          Kokkos::RangePolicy<execution_space>(space, 0, static_cast<int>(sourceBegin.extent(0))),
-                          Impl::CountMovedRows<Rows, decltype(sourceBegin)>{rows, sourceBegin}, moved);
+  Kokkos::parallel_reduce(
+      "Komvos::RowTransfer: offsets that moved",
+      Kokkos::RangePolicy<execution_space>(space, 0, static_cast<int>(sourceOffsetDevice.extent(0))),
+      Impl::CountMovedOffsets<Rows, decltype(sourceOffsetDevice)>{rows, sourceOffsetDevice}, moved);
   return moved;
 }
 
-/// \param entries of the source
 template <class S, class LO, class GO, class Node>
 template <class Rows>
-std::string RowTransfer<S, LO, GO, Node>::State::valuesError(const Rows& rows, std::size_t entries,
-                                                             const crs_matrix_type& target) const {
+std::string RowTransfer<S, LO, GO, Node>::State::valuesError(const Rows& rows, const crs_matrix_type& target) const {
   const std::string where = " (rank " + std::to_string(ours->rank()) + ")";
-  if (entries != sourceEntries) {
-    return "RowTransfer::transferValues: the source has " + std::to_string(entries) +
-           " entries, in the last transfer() it had " + std::to_string(sourceEntries) + where;
-  }
-  if (const int moved = movedRows(rows); moved > 0) {
-    return "RowTransfer::transferValues: " + std::to_string(moved) +
-           " rows of the source do not begin where they did in the last transfer()" + where;
+  if (const int moved = movedOffsets(rows); moved > 0) {
+    return "RowTransfer::transferValues: " + std::to_string(moved) + " of the " + std::to_string(sourceOffset.size()) +
+           " offsets of the source's rows are not those of the last transfer()" + where;
   }
   if (target.getCrsGraph().get() != targetGraph.get()) {
     return "RowTransfer::transferValues: the target does not have the graph that the last transfer() made" + where;
@@ -449,21 +448,26 @@ auto RowTransfer<S, LO, GO, Node>::State::combined(const value_view& values) con
 
 template <class S, class LO, class GO, class Node>
 template <class Rows>
-auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t entriesHere, Tpetra::CombineMode mode,
-                                                   const Teuchos::RCP<const map_type>& domain,
+auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::string& errorOfSource,
+                                                   Tpetra::CombineMode mode, const Teuchos::RCP<const map_type>& domain,
                                                    const Teuchos::RCP<const map_type>& range)
     -> Teuchos::RCP<crs_matrix_type> {
   const execution_space& space = Impl::defaultSpace<execution_space>();
   const format_type format{true};
-  const auto offsets = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), rows.offset);
-  const std::size_t numRows = Impl::localLength(*sourceMap);
-  std::vector<std::int64_t> lengths(numRows);
-  sourceOffset.resize(numRows);
-  for (std::size_t i = 0; i < numRows; ++i) {
-    sourceOffset[i] = static_cast<std::int64_t>(offsets(i));
-    lengths[i] = static_cast<std::int64_t>(offsets(i + 1) - offsets(i));
-  }
-  sourceBegin = Impl::deviceList<memory_space>("Komvos::RowTransfer::sourceBegin", sourceOffset);
+  std::vector<std::int64_t> lengths;
+  const auto readOffsets = [&] {
+    const auto offsets = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), rows.offset);
+    lengths.resize(Impl::localLength(*sourceMap));
+    sourceOffset.assign(lengths.empty() ? 0 : lengths.size() + 1, 0);
+    for (std::size_t i = 0; i < sourceOffset.size(); ++i) {
+      sourceOffset[i] = static_cast<std::int64_t>(offsets(i));
+    }
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      lengths[i] = sourceOffset[i + 1] - sourceOffset[i];
+    }
+    sourceOffsetDevice = Impl::deviceList<memory_space>("Komvos::RowTransfer::sourceOffset", sourceOffset);
+  };
+  throwOnAllIfAny(ours->get(), errorOfSource.empty() ? Impl::errorIn(readOffsets) : errorOfSource);
   if (!whole) {
     whole = std::make_unique<exchange_type>(comm, halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
   }
@@ -528,7 +532,6 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, std::size_t
   merged.rowOffset = {};
   values = {};
   target->expertStaticFillComplete(domain, range);
-  sourceEntries = entriesHere;
   targetGraph = target->getCrsGraph();
   return target;
 }
@@ -561,9 +564,9 @@ template <class S, class LO, class GO, class Node>
 auto RowTransfer<S, LO, GO, Node>::transfer(const crs_matrix_type& source, Tpetra::CombineMode mode,
                                             Teuchos::RCP<const map_type> domain, Teuchos::RCP<const map_type> range)
     -> Teuchos::RCP<crs_matrix_type> {
-  const std::string error = State::modeError(mode);
-  throwOnAllIfAny(state_->ours->get(), error.empty() ? state_->sourceError(source) : error);
-  return state_->transfer(state_->rowsOf(source), Impl::localEntries(source), mode,
+  const std::string ofMode = State::modeError(mode);
+  const std::string error = ofMode.empty() ? state_->sourceError(source) : ofMode;
+  return state_->transfer(error.empty() ? state_->rowsOf(source) : typename State::rows_type(), error, mode,
                           domain.is_null() ? source.getDomainMap() : domain,
                           range.is_null() ? source.getRangeMap() : range);
 }
@@ -573,17 +576,16 @@ auto RowTransfer<S, LO, GO, Node>::transfer(const Arrays& source, Tpetra::Combin
                                             const Teuchos::RCP<const map_type>& domain,
                                             const Teuchos::RCP<const map_type>& range)
     -> Teuchos::RCP<crs_matrix_type> {
-  const std::string error = State::modeError(mode);
-  throwOnAllIfAny(state_->ours->get(), error.empty() ? state_->sourceError(source) : error);
-  return state_->transfer(state_->rowsOf(source), source.columns.extent(0), mode, domain, range);
+  const std::string ofMode = State::modeError(mode);
+  return state_->transfer(state_->rowsOf(source), ofMode.empty() ? state_->sourceError(source) : ofMode, mode, domain,
+                          range);
 }
 
 template <class S, class LO, class GO, class Node>
 void RowTransfer<S, LO, GO, Node>::transferValues(const crs_matrix_type& source, crs_matrix_type& target) {
   state_->requireTransferred();
   const std::string error = state_->sourceError(source);
-  const std::string misfit =
-      error.empty() ? state_->valuesError(state_->rowsOf(source), Impl::localEntries(source), target) : error;
+  const std::string misfit = error.empty() ? state_->valuesError(state_->rowsOf(source), target) : error;
   state_->transferValues(misfit.empty() ? state_->rowsOf(source) : typename State::rows_type(), misfit, target);
 }
 
@@ -591,8 +593,7 @@ template <class S, class LO, class GO, class Node>
 void RowTransfer<S, LO, GO, Node>::transferValues(const Arrays& source, crs_matrix_type& target) {
   state_->requireTransferred();
   const std::string error = state_->sourceError(source);
-  const std::string misfit =
-      error.empty() ? state_->valuesError(state_->rowsOf(source), source.columns.extent(0), target) : error;
+  const std::string misfit = error.empty() ? state_->valuesError(state_->rowsOf(source), target) : error;
   state_->transferValues(state_->rowsOf(source), misfit, target);
 }
 
@@ -619,7 +620,7 @@ std::size_t RowTransfer<S, LO, GO, Node>::memoryBytes() const {
   const State& state = *state_;
   const auto ofView = [](const auto& view) { return view.size() * sizeof(*view.data()); };
   return (state.whole ? state.whole->memoryBytes() : 0) + (state.valuesOnly ? state.valuesOnly->memoryBytes() : 0) +
-         ofView(state.sourceBegin) + ofView(state.merged.sourceOffset) + ofView(state.merged.source) +
+         ofView(state.sourceOffsetDevice) + ofView(state.merged.sourceOffset) + ofView(state.merged.source) +
          state.valueSources.memoryBytes();
 }
 

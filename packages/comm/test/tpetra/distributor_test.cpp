@@ -247,6 +247,11 @@ TEST(NodeAwareDistributor, RefusesOnAllRanksWhatOneGetsWrong) {
   const auto comm = Tpetra::getDefaultComm();
   const int rank = comm->getRank(), size = comm->getSize();
   NodeAwareDistributor<> distributor(comm);
+  std::vector<int> wanted{1, 2}, owners{0}, exportIds, exportRanks;
+  owners.resize(rank == size - 1 ? 1 : 2);
+  const std::string error =
+      commonError("ids", [&] { distributor.createFromRecvs(viewOf(wanted), viewOf(owners), exportIds, exportRanks); });
+  EXPECT_NE(std::string::npos, error.find("2 ids of 1 owners")) << error;
   const std::vector<int> nobody{rank == 0 ? size : 0};
   commonError("of " + std::to_string(size), [&] { distributor.createFromSends(viewOf(nobody)); });
   const std::vector<int> next{(rank + 1) % size};
@@ -256,6 +261,15 @@ TEST(NodeAwareDistributor, RefusesOnAllRanksWhatOneGetsWrong) {
   const std::vector<std::size_t> two{2}, one{1};
   EXPECT_THROW(distributor.doPostsAndWaits(exports, viewOf(two), imports, viewOf(rank == 0 ? one : two)), PlanMismatch);
   distributor.doPostsAndWaits(exports, viewOf(two), imports, viewOf(two));
+}
+
+TEST(NodeAwareDistributor, TakesNoRouteFromATuningCache) {
+  const Variable file("KOMVOS_TUNING_CACHE", "no such file");
+  const Variable strict("KOMVOS_REQUIRE_TUNING_CACHE", "1");
+  const auto comm = Tpetra::getDefaultComm();
+  NodeAwareDistributor<> distributor(comm);
+  const std::vector<int> next{(comm->getRank() + 1) % comm->getSize()};
+  EXPECT_EQ(1u, distributor.createFromSends(viewOf(next)));
 }
 
 /// On the way back exports that went nowhere have a place, too.

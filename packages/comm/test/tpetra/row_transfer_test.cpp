@@ -471,6 +471,71 @@ TEST(RowTransfer, RefusesValuesOfRowsOfOtherLengths) {
   transfer.transferValues(*first, *target);
 }
 
+/// Arrays may have room for more: then only the last offset says that the last row has grown.
+TEST(RowTransfer, RefusesValuesOfALastRowThatHasGrown) {
+  using Device = RowTransfer<>::device_type;
+  const auto comm = Tpetra::getDefaultComm();
+  const int rank = comm->getRank();
+  const GO n = 10 * comm->getSize();
+  const auto unique = rcp(new Map(n, 0, comm));
+  const Kokkos::View<GO*, Device> columns("columns", 30000);
+  const Kokkos::View<double*, Device> values("values", 30000);
+  for (const bool travels : {false, true}) {
+    std::vector<GO> rows = globalIds(*unique);
+    if (travels && comm->getSize() > 1) {
+      rows.push_back((10 * rank + 15) % n);  // the next rank's
+    }
+    const auto shared = makeMap(rows, comm);
+    const auto arraysWith = [&](std::size_t inLast) {
+      const Kokkos::View<std::size_t*, Device> offset("offset", rows.size() + 1);
+      const auto host = Kokkos::create_mirror_view(offset);
+      for (std::size_t i = 0; i <= rows.size(); ++i) {
+        host(i) = i < rows.size() ? 3 * i : 3 * (i - 1) + inLast;
+      }
+      Kokkos::deep_copy(offset, host);
+      return RowTransfer<>::Arrays{offset, columns, values};
+    };
+    RowTransfer<> transfer(Export(shared, unique));
+    const auto target = transfer.transfer(arraysWith(3), Tpetra::ADD, unique, unique);
+    EXPECT_THROW(transfer.transferValues(arraysWith(25000), *target), PlanMismatch) << travels;
+    comm->barrier();
+    transfer.transferValues(arraysWith(3), *target);
+  }
+}
+
+/// Tpetra lists them as remote, from no rank, where each rank has all rows.
+TEST(RowTransfer, MakesEmptyRowsOfThoseThatNobodyOwns) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 12;
+  for (const auto& from : {rcp(new Map(n, 0, comm, Tpetra::LocallyReplicated)), rcp(new Map(n, 0, comm))}) {
+    std::vector<GO> rows = globalIds(*from);
+    rows.insert(rows.begin() + static_cast<std::ptrdiff_t>(rows.size() / 2), n + 3);
+    const auto to = makeMap(rows, comm);
+    const auto domain = rcp(new Map(n, 0, comm));
+    const auto source = makeMatrix(from, domain, skewed(n, 27), n);
+    RowTransfer<> transfer(Import(from, to));
+    const auto target = transfer.transfer(*source, Tpetra::REPLACE, domain, domain);
+    const Entries wanted = entriesOf(*source);
+    EXPECT_TRUE(sameBits(wanted, entriesOf(*target)));
+    source->resumeFill();
+    source->scale(2);
+    source->fillComplete(domain, domain);
+    transfer.transferValues(*source, *target);
+    EXPECT_TRUE(sameBits(entriesOf(*source), entriesOf(*target)));
+  }
+}
+
+TEST(RowTransfer, TakesNoRouteFromATuningCache) {
+  const Variable file("KOMVOS_TUNING_CACHE", "no such file");
+  const Variable strict("KOMVOS_REQUIRE_TUNING_CACHE", "1");
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 10 * comm->getSize();
+  const auto from = rowsOf(n, false, false, 28, comm);
+  RowTransfer<> transfer(Import(from, withRowsOfOthers(from, n, 29)));
+  EXPECT_EQ("standard", transfer.plan().route);
+  transfer.transfer(*makeMatrix(from, from, skewed(n, 30), n), Tpetra::REPLACE);
+}
+
 TEST(RowTransfer, LetsNobodyWaitIfOneCannotTransferValues) {
   const auto comm = Tpetra::getDefaultComm();
   const GO n = 10 * comm->getSize();

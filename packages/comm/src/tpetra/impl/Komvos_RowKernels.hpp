@@ -105,12 +105,12 @@ void forRows(const ExecutionSpace& space, const std::string& label, const RowIte
   }
 }
 
-/// How many rows do not begin where they began. \param begin of each row
-template <class Rows, class Begins>
-struct CountMovedRows {
+/// How many offsets of rows, and of the end of the last one, are not what they were.
+template <class Rows, class Offsets>
+struct CountMovedOffsets {
   Rows rows;
-  Begins begin;
-  KOKKOS_INLINE_FUNCTION void operator()(int row, int& moved) const { moved += rows.begin(row) != begin(row) ? 1 : 0; }
+  Offsets offset;
+  KOKKOS_INLINE_FUNCTION void operator()(int row, int& moved) const { moved += rows.begin(row) != offset(row) ? 1 : 0; }
 };
 
 /// The rows of a matrix on this rank, with global columns: those of a Tpetra::CrsMatrix, by its column map.
