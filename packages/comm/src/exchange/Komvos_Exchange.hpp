@@ -36,21 +36,23 @@ constexpr bool travelsAsBytes = std::is_trivially_destructible_v<Scalar>&& std::
 /// exchange is in flight, in one direction. Movable, not copyable.
 ///
 /// Message-driven: all receives of all stages are posted first (persistent requests on our buffers), then the first
-/// sends; each later message is packed and started the moment the last value it carries has arrived. Once a number of
-/// columns has been used, another exchange with it allocates nothing.
+/// sends; each later message is packed and started the moment the last value it carries has arrived. Once the most
+/// columns have been used, another exchange with a number of them that was used before allocates nothing.
 ///
 /// Vectors are Kokkos views [length x columns], columns contiguous. With an execution space whose memory the host
 /// cannot reach, messages go through pinned host memory unless MPI is GPU-aware.
 ///
 /// With IntraNode::sharedMemory the receiver of an on-node message copies its values from the memory of the sender,
 /// into place, and into its own messages where they travel on; no MPI call is made for it, and a message of nothing but
-/// what its sender got from others is not packed. Ranks share memory where MPI says so, whatever the topology of the
-/// plan; where a node has none to give, its messages go by MPI. Not with buffers that only a GPU reaches (GPU-aware
-/// MPI).
+/// what its sender got from others is not packed. Ranks share memory where the plan has them on one node and MPI says
+/// so; where a node has none to give, its messages go by MPI. Not with buffers that only a GPU reaches (GPU-aware MPI).
 ///
 /// \warning Deadlock: with IntraNode::sharedMemory, begin() waits until the ranks of this node have copied the values
 /// of the last exchange. If two exchanges are in flight at once, every rank must end both before it begins either
 /// again.
+///
+/// Kernels of one exchange run on the instance of the execution space that its functions are given. Where the next
+/// exchange, in either direction, is given another instance, fence the first one before.
 ///
 /// Least traffic of a forward exchange, a value of s bytes: each sent value is read and written once (2 s and a
 /// 4-byte index), each needed value likewise, and a value that travels on once more.
@@ -77,12 +79,11 @@ class Exchange {
   };
 
   /// Allocates for `maxColumns` columns; more are allocated when they are first used, and then go by messages. 0 is one
-  /// column, and in shared memory as many as cost little: 8, or fewer where that is more than 1 MiB for a rank.
-  /// \param comm the communicator the plan was built on
-  /// \param mpiIsGpuAware whether MPI may be given device pointers, the same on all ranks, as in PlannedHalo
-  /// \param forceStaging for tests: all messages have host memory of their own, see Settings; the same on all ranks
-  /// \note Collective on `comm`.
-  /// \throws BadInput if `onNode` is IntraNode::automatic; Error on all ranks if MPI has no tags left for it
+  /// column, and in shared memory as many as cost little: 8, or fewer where that is more than 1 MiB for a rank. The
+  /// same on all ranks. \param comm the communicator the plan was built on \param mpiIsGpuAware whether MPI may be
+  /// given device pointers, the same on all ranks, as in PlannedHalo \param forceStaging for tests: all messages have
+  /// host memory of their own, see Settings; the same on all ranks \note Collective on `comm`. \throws BadInput if
+  /// `onNode` is IntraNode::automatic; Error on all ranks if MPI has no tags left for it
   Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 0,
            IntraNode onNode = IntraNode::messages, bool mpiIsGpuAware = gpuAwareMpi(),
            bool forceStaging = stagingForced());

@@ -10,7 +10,7 @@ namespace Komvos {
 enum class IntraNode {
   messages,      ///< MPI messages, as between nodes
   sharedMemory,  ///< the receiver reads the sender's send buffer, in memory from MPI_Win_allocate_shared
-  automatic,     ///< neither by itself: both are measured, and messages are kept unless the other is clearly faster
+  automatic,     ///< neither by itself: begins with shared memory where there is any; tuned like a route (Tuning)
 };
 
 /// "messages", "shared-memory" or "auto".

@@ -23,7 +23,7 @@ struct RouteChoice {
     split,
     axis,
     sockets,
-    automatic,  ///< not a route: measure the candidates on this halo, keep standard unless another is clearly faster
+    automatic,  ///< not a route: one of these, as Tuning says
   };
 
   Kind kind = Kind::automatic;

@@ -106,7 +106,7 @@ class NodeAwareImport : public Teuchos::Describable {
   NodeAwareImport& operator=(NodeAwareImport&&) noexcept;
 
   /// target <- source.
-  /// \param source over the owned map, any number of columns
+  /// \param source over the owned map, one column or more
   /// \param target over the overlapping map, as many columns
   /// \param mode the same on all ranks
   /// \note Collective; bit-identical to Tpetra's doImport. With INSERT or REPLACE, the second of two imports in a row

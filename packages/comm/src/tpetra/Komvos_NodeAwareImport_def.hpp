@@ -215,7 +215,7 @@ struct NodeAwareImport<LO, GO, Node>::State {
                 multivector_type<Scalar>& target, Tpetra::CombineMode mode,
                 const std::function<void()>& meanwhile) const;
   template <class Value, class Source, class Target>
-  void run(Impl::Direction direction, Exchange<Value, device_type>& exchange, const Source& x, const Target& y,
+  void run(Impl::Direction direction, Exchange<Value, device_type>* exchange, const Source& x, const Target& y,
            const Impl::ModeRules& rules, bool& othersWait, const std::function<void()>& meanwhile) const;
   template <class Value, class Source, class Target>
   void beginExchange(Impl::Direction direction, const execution_space& space, Exchange<Value, device_type>& exchange,
@@ -461,9 +461,9 @@ void NodeAwareImport<LO, GO, Node>::State::transfer(const NodeAwareImport& impor
     const auto x = from.read();
     const auto y = to.readWrite();
     Impl::requireShapes(*halo.plan, direction, x, y, numOverlapping());
-    exchange_type<Scalar>& exchange = !forward       ? import.template reverseExchange<Scalar>()
-                                      : communicates ? import.template startForward<Scalar>()
-                                                     : import.template exchange<Scalar>();
+    exchange_type<Scalar>* const exchange = !communicates ? nullptr  // to make one is collective, too
+                                            : forward     ? &import.template startForward<Scalar>()
+                                                          : &import.template reverseExchange<Scalar>();
     run(direction, exchange, x, y, rules, othersWait, meanwhile);
     use.succeeded(static_cast<int>(x.extent(1)));
     to.finish(target);
@@ -475,16 +475,17 @@ void NodeAwareImport<LO, GO, Node>::State::transfer(const NodeAwareImport& impor
   }
 }
 
-/// The exchange, and meanwhile what stays on this rank. \param othersWait whether it must be abandoned after a throw
+/// The exchange, and meanwhile what stays on this rank. \param exchange null if nothing arrives
+/// \param othersWait whether it must be abandoned after a throw
 template <class LO, class GO, class Node>
 template <class Value, class Source, class Target>
-void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchange<Value, device_type>& exchange,
+void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchange<Value, device_type>* exchange,
                                                const Source& x, const Target& y, const Impl::ModeRules& rules,
                                                bool& othersWait, const std::function<void()>& meanwhile) const {
   const execution_space& space = Impl::defaultSpace<execution_space>();
   if (rules.arriving) {
     othersWait = false;  // begin() and end() let the others finish before they throw
-    beginExchange(direction, space, exchange, x, y, *rules.arriving);
+    beginExchange(direction, space, *exchange, x, y, *rules.arriving);
     othersWait = true;
   }
   copyLocal<Value>(direction, space, {x.data(), x.stride(1)}, {y.data(), y.stride(1)}, static_cast<int>(x.extent(1)),
@@ -495,9 +496,9 @@ void NodeAwareImport<LO, GO, Node>::State::run(Impl::Direction direction, Exchan
   if (rules.arriving) {
     othersWait = false;
     if (direction == Impl::Direction::forward) {
-      exchange.end(space, ghostsOf(y), *rules.arriving);
+      exchange->end(space, ghostsOf(y), *rules.arriving);
     } else {
-      exchange.endReverse(space, y);
+      exchange->endReverse(space, y);
     }
   }
   Impl::fence(space, "Komvos::NodeAwareImport: target may be read on the host");
@@ -534,9 +535,8 @@ void NodeAwareImport<LO, GO, Node>::State::copyLocal(Impl::Direction direction, 
                                                      const Impl::VectorAccess<const Value>& source,
                                                      const Impl::VectorAccess<Value>& target, int columns,
                                                      bool add) const {
-  using Rows = Impl::CopyRows<Value, index_view>;
-  Kokkos::parallel_for(Impl::importSameLabel, Impl::range(space, 0, numSame),
-                       Rows{target, source, {}, {}, 0, 0, columns, add});
+  Impl::copyRows<Value, execution_space, index_view>(space, Impl::importSameLabel, numSame, target, source, columns,
+                                                     add);
   const Impl::GatherOp op = add ? Impl::GatherOp::addSum : Impl::GatherOp::copy;
   if (direction == Impl::Direction::forward) {
     const Impl::VectorAccess<Value> ghosts{target.data + numSame, target.stride};

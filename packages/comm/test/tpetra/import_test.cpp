@@ -366,6 +366,29 @@ TEST(NodeAwareImport, LeavesEntriesThatNobodyOwns) {
   });
 }
 
+/// Nothing is communicated, so nothing collective is done either: a rank that throws keeps nobody waiting.
+TEST(NodeAwareImport, MakesNoExchangeForZero) {
+  const auto comm = Tpetra::getDefaultComm();
+  const MapPair maps = makeMaps(mapKinds()[1], 3, comm);
+  const Import import(maps.owned, maps.overlapping);
+  for (const auto onNode : {Komvos::IntraNode::sharedMemory, Komvos::IntraNode::messages}) {
+    const NodeAwareImport<> halo(
+        import, optionsFor({"one", Komvos::NodeTopology::uniform(comm->getSize(), 64)}, RouteChoice::standard, onNode));
+    MultiVector<double> owned(maps.owned, 1), overlapping(maps.overlapping, 1), back(maps.owned, 1);
+    MultiVector<double> wrong(maps.owned, 2);
+    fill(owned, 1);
+    if (comm->getRank() == 0) {
+      EXPECT_THROW(halo.doImport(owned, wrong, Tpetra::ZERO), PlanMismatch);
+      EXPECT_THROW(halo.doExport(overlapping, wrong, Tpetra::ZERO), PlanMismatch);
+    } else {
+      halo.doImport(owned, overlapping, Tpetra::ZERO);
+      halo.doExport(overlapping, back, Tpetra::ZERO);
+    }
+    checkCopies<double>(halo, import, 2);
+    checkSums<double>(halo, import, 1);
+  }
+}
+
 TEST(NodeAwareImport, TakesAnEntryOfSeveralRanksFromWhomTpetraTakesIt) {
   const auto comm = Tpetra::getDefaultComm();
   unsigned seed = 0;

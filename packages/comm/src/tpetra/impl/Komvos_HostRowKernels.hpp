@@ -164,7 +164,7 @@ template <class Index>
 bool isScattered(const Index* columns, std::ptrdiff_t count, std::size_t valueBytes) {
   constexpr std::ptrdiff_t run = 1024, runs = 64;
   constexpr unsigned places = 4096;  // so many that few lines share one
-  const auto perLine = static_cast<Index>(64 / valueBytes);
+  const auto perLine = std::max<Index>(1, static_cast<Index>(64 / valueBytes));
   std::vector<Index> lineAt(places, -1);
   std::ptrdiff_t asked = 0, lines = 0;
   for (std::ptrdiff_t first = 0; first < count; first += std::max(run, count / runs)) {
