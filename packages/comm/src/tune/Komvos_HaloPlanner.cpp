@@ -135,8 +135,8 @@ PlannedHalo planSurveyed(MPI_Comm comm, Pattern pattern, Impl::SurveyedHalo halo
   made.columns = resolved.columns;
   made.mpiIsGpuAware = resolved.mpiIsGpuAware;
   made.forceStaging = resolved.forceStaging;
-  const TuningDecision decision{candidates[chosen].report.route, resolved.pairing, made.intraNode};
-  precedent.keep(decision, precedent.lost());
+  const TuningDecision decision{candidates[chosen].report.route, resolved.pairing, made.intraNode, !tunesLater};
+  precedent.keep(decision);
   const RouteChoice reverse =
       reverseIsOpen ? Impl::reverseRoute(halo.counts, *resolved.topology.nodes) : decision.route;
   made.report = reportOf(candidates, chosen, resolved.pairing);

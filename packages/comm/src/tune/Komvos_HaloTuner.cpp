@@ -123,7 +123,7 @@ void HaloTuner::State::addContenders(const HaloCounts& counts) {
     variantOf(first, IntraNode::sharedMemory);
   }
   if (routeIsOpen && counts.ranksOffNode > 0) {
-    variantOf(RouteChoice::standard, usual);
+    variantOf(RouteChoice::standard, counts.ranksOnNode > 0 ? usual : variants[start].intraNode);
     for (const RouteChoice& route : combiningRoutes(*options.topology.nodes, options.topology.sockets.get())) {
       variantOf(route, usual);
     }
@@ -134,14 +134,16 @@ void HaloTuner::tuneOnline(const SurveyedHalo& halo, const MessageCosts& costs, 
   State& state = *state_;
   state.addContenders(halo.counts);
   const VariantForecast forecast(halo, *state.options.topology.nodes, costs);
-  const std::vector<TuningDecision>& lost = state.precedent.lost();
   std::vector<Forecast> forecasts;
-  std::vector<bool> tried;
+  OnlineChoice::Tried tried;
   for (const State::Variant& one : state.variants) {
     forecasts.push_back(forecast.of(one.route, one.intraNode, one.plan != nullptr));
-    tried.push_back(std::any_of(lost.begin(), lost.end(), [&](const TuningDecision& other) {
-      return other.route == one.route && other.intraNode == one.intraNode;
-    }));
+    for (int i = 0; i < numWidthClasses; ++i) {
+      const std::vector<TuningDecision>& lost = state.precedent.lost(i);
+      tried[i].push_back(std::any_of(lost.begin(), lost.end(), [&](const TuningDecision& other) {
+        return other.route == one.route && other.intraNode == one.intraNode;
+      }));
+    }
   }
   state.choice.emplace(std::move(forecasts), state.start, halo.seconds, std::move(tried));
   state.choice->addPlanning(planning);
@@ -249,7 +251,9 @@ void HaloTuner::State::remember() {
       lost.push_back(decisionOf(number));
     }
   }
-  precedent.keep(decisionOf(choice->incumbent()), lost);
+  TuningDecision decision = decisionOf(choice->incumbent());
+  decision.settled = choice->isSettled();
+  precedent.keep(decision, choice->classInUse(), lost);
 }
 
 void HaloTuner::update(HaloReport& report) const {
@@ -281,6 +285,9 @@ void HaloTuner::update(HaloReport& report) const {
     report.candidates.push_back(one.report);
     HaloCandidate& last = report.candidates.back();
     const bool isInUse = last.route == now.route;
+    for (const HaloTrial& trial : report.trials) {
+      last.intraNode = trial.route == last.route ? trial.intraNode : last.intraNode;
+    }
     last.intraNode = isInUse ? now.intraNode : last.intraNode;
     last.rejectionReason = isInUse ? "" : "not in use";
   }

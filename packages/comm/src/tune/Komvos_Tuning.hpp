@@ -11,7 +11,7 @@ namespace Komvos {
 enum class Tuning {
   online,      ///< while it is used: imports and products are the trials, and other routes are planned when that pays
   exhaustive,  ///< before the first use: all routes are planned and timed on the halo alone
-  off          ///< never: the standard route, by shared memory on the nodes where it can be had
+  off          ///< never: the standard route, or that of a similar halo in the tuning cache; shared memory on the nodes
 };
 
 /// "online", "exhaustive" or "off".

@@ -82,6 +82,7 @@ TuningDecision readDecision(const Json& json) {
   decision.route = parseRoute(json.at("route").get<std::string>());
   decision.pairing = parsePairing(json.at("pairing").get<std::string>());
   decision.intraNode = parseIntraNode(json.at("on_node").get<std::string>());
+  decision.settled = json.value("settled", true);
   if (decision.route.kind == RouteChoice::Kind::automatic || decision.intraNode == IntraNode::automatic) {
     throw BadInput("a decision for auto decides nothing");
   }
@@ -196,16 +197,20 @@ std::string TuningCache::toText() const {
     for (const auto& [name, count] : countNames) {
       counts[name] = entry.halo.counts.*count;
     }
-    json["decisions"].push_back({{"pattern", hex(entry.halo.pattern)},
-                                 {"topology", hex(entry.halo.topology)},
-                                 {"topology_text", entry.halo.topologyText},
-                                 {"machine", entry.halo.machine},
-                                 {"ranks", entry.halo.numRanks},
-                                 {"nodes", entry.halo.numNodes},
-                                 {"counts", counts},
-                                 {"route", toString(entry.decision.route)},
-                                 {"pairing", toString(entry.decision.pairing)},
-                                 {"on_node", toString(entry.decision.intraNode)}});
+    Json& one = json["decisions"].emplace_back();
+    one = {{"pattern", hex(entry.halo.pattern)},
+           {"topology", hex(entry.halo.topology)},
+           {"topology_text", entry.halo.topologyText},
+           {"machine", entry.halo.machine},
+           {"ranks", entry.halo.numRanks},
+           {"nodes", entry.halo.numNodes},
+           {"counts", counts},
+           {"route", toString(entry.decision.route)},
+           {"pairing", toString(entry.decision.pairing)},
+           {"on_node", toString(entry.decision.intraNode)}};
+    if (!entry.decision.settled) {
+      one["settled"] = false;
+    }
   }
   return json.dump(1) + "\n";
 }
@@ -235,6 +240,11 @@ const TuningDecision* TuningCache::find(const HaloKey& halo) const {
   const auto found =
       std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.isFor(halo); });
   return found != entries_.end() ? &found->decision : nullptr;
+}
+
+std::size_t TuningCache::numGuesses() const {
+  return static_cast<std::size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [](const Entry& one) { return !one.decision.settled; }));
 }
 
 std::string TuningCache::whyNone(const HaloKey& halo) const {

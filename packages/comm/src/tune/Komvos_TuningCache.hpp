@@ -24,6 +24,12 @@ struct TuningDecision {
   RouteChoice route;  ///< not automatic
   Pairing pairing = Pairing::byVolume;
   IntraNode intraNode = IntraNode::messages;  ///< not automatic
+  bool settled = true;                        ///< else online tuning had more to try: a first guess
+
+  /// Whether it says the same.
+  bool operator==(const TuningDecision& other) const {
+    return route == other.route && pairing == other.pairing && intraNode == other.intraNode;
+  }
 };
 
 /// Where a decision is valid.
@@ -74,6 +80,8 @@ class TuningCache {
   /// \return null if none is similar
   const TuningDecision* findSimilar(const HaloKey& halo) const;
   std::size_t size() const { return entries_.size(); }
+  /// Decisions that are not settled.
+  std::size_t numGuesses() const;
   /// The file it was read from, for messages.
   const std::string& name() const { return name_; }
 

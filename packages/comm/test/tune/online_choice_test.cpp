@@ -30,15 +30,17 @@ std::vector<Forecast> forecastsOf(const std::vector<double>& seconds, double pla
 class Ranks {
  public:
   Ranks(int count, std::vector<double> exchange, double rest, const std::vector<Forecast>& forecasts,
-        double secondsBefore = 0, std::size_t start = 0)
+        double secondsBefore = 0, std::size_t start = 0, const OnlineChoice::Tried& tried = {})
       : exchange_(std::move(exchange)), rest_(rest) {
     for (int rank = 0; rank < count; ++rank) {
-      ranks_.emplace_back(forecasts, start, secondsBefore);
+      ranks_.emplace_back(forecasts, start, secondsBefore, tried);
     }
   }
 
   /// Added to the time of a rank in a use; abandons the use where it is negative.
   std::function<double(std::size_t rank, long use)> disturbance = [](std::size_t, long) { return 0.0; };
+  /// The same in what follows the exchange.
+  std::function<double(std::size_t rank, long use)> disturbanceOfRest = [](std::size_t, long) { return 0.0; };
   /// What planning a variant really takes.
   double planSeconds = 0;
 
@@ -57,8 +59,11 @@ class Ranks {
       const double late = disturbance(r, uses_);
       if (late < 0) {
         ranks_[r].abandon();
+      } else if (ranks_[r].isSettled()) {  // no clock is read then
+        ranks_[r].record({0, 0, columns});
       } else {
-        ranks_[r].record({exchange_[variant] + rest_ + late, exchange_[variant] + late, columns});
+        const double lateAfterwards = disturbanceOfRest(r, uses_);
+        ranks_[r].record({exchange_[variant] + rest_ + late + lateAfterwards, exchange_[variant] + late, columns});
       }
     }
     if (ranks_.front().windowFull()) {
@@ -185,6 +190,13 @@ TEST(OnlineChoice, TriesNothingWhereTheExchangeHardlyCounts) {
   EXPECT_TRUE(ranks.choice().isSettled());
 }
 
+TEST(OnlineChoice, IsNotSettledByOneInterruption) {
+  Ranks ranks(2, {0.3, 0.1}, 0.7, forecastsOf({10, 5}));
+  ranks.disturbanceOfRest = [](std::size_t rank, long use) { return rank == 1 && use == 3 ? 19.0 : 0.0; };
+  ranks.use(100, 1);
+  EXPECT_EQ(1u, ranks.choice().incumbent());
+}
+
 /// A forecast may be wrong by any factor, and who uses a halo for long can afford to find out.
 TEST(OnlineChoice, TriesWhatHasAFarWorseForecastWhenItCostsNextToNothing) {
   Ranks ranks(2, {10, 5}, 5, forecastsOf({10, 16}));
@@ -298,9 +310,17 @@ TEST(OnlineChoice, DecidesForEachWidthByItself) {
 }
 
 TEST(OnlineChoice, BeginsWithWhatWonEarlierAndDoesNotTryAgainWhatLost) {
-  OnlineChoice choice(forecastsOf({10, 5, 4}), 1, 0, {true, false, true});
-  EXPECT_EQ(1u, choice.next());
-  EXPECT_TRUE(choice.isSettled());
+  const OnlineChoice::Tried ofNarrow{{{true, false, true}, {}, {}}}, ofWide{{{}, {}, {true, false, true}}};
+  const OnlineChoice narrow(forecastsOf({10, 5, 4}), 1, 0, ofNarrow);
+  EXPECT_EQ(1u, narrow.next());
+  EXPECT_TRUE(narrow.isSettled());
+
+  Ranks wide(2, {10, 5, 4}, 5, forecastsOf({10, 5, 4}), 0, 1, ofWide);
+  wide.use(300, 4);
+  EXPECT_TRUE(wide.choice().isSettled());
+  EXPECT_EQ(300, std::count(wide.used().begin(), wide.used().end(), 1u)) << "tried again what lost";
+  wide.use(2000, 1);
+  EXPECT_EQ(2u, wide.choice().incumbent()) << "what lost with wide vectors may win with narrow ones";
 }
 
 Forecast inSeconds(double exchange, double planSeconds) { return {{exchange, exchange, exchange}, planSeconds, true}; }

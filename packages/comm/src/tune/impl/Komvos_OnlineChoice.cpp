@@ -62,15 +62,16 @@ bool promisesMuch(const Forecast& other, const Forecast& usual, int widthClass) 
          other.planSeconds <= paysBackShare * gain * static_cast<double>(fewestUses);
 }
 
-OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore,
-                           std::vector<bool> tried)
+OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore, Tried tried)
     : forecasts_(std::move(forecasts)), elapsed_(secondsBefore) {
-  tried.resize(forecasts_.size(), false);
-  tried[start] = true;
-  for (OfClass& one : ofClass_) {
+  for (int i = 0; i < numWidthClasses; ++i) {
+    OfClass& one = ofClass_[i];
     one.incumbent = start;
-    one.tried = tried;
-    one.settled = std::all_of(tried.begin(), tried.end(), [](bool was) { return was; });
+    one.known = std::any_of(tried[i].begin(), tried[i].end(), [](bool was) { return was; });
+    one.tried = std::move(tried[i]);
+    one.tried.resize(forecasts_.size(), false);
+    one.tried[start] = true;
+    one.settled = std::all_of(one.tried.begin(), one.tried.end(), [](bool was) { return was; });
   }
   watchLength_ = isSettled() ? longestWatch : 3;
   watch(watchLength_, isSettled() ? 0 : 2);
@@ -174,7 +175,10 @@ bool OnlineChoice::isWhole(const std::vector<double>& most) const {
 void OnlineChoice::decide(const std::vector<double>& most) {
   const std::size_t timed = seconds_.size();
   const double* const rest = most.data() + 2 * timed;
-  elapsedOfAll_ = rest[2];
+  if (isSettled() && rest[2] == timedOfAll_) {  // uses of a settled halo are not timed
+    untimed_ += ofClass_[class_].seconds * static_cast<double>(order_.size() + lag);
+  }
+  timedOfAll_ = rest[2];
   const double planned = rest[3] - planningOfAll_;
   planningOfAll_ = rest[3];
   if (stage_ == Stage::firstSamples && forecasts_[challenger_].planSeconds > 0 && planned > 0) {
@@ -196,7 +200,7 @@ void OnlineChoice::decide(const std::vector<double>& most) {
   repeats_ = 0;
   const int seen = static_cast<int>(rest[0]);
   if (seen != class_) {
-    if (ofClass_[seen].seconds == 0) {  // never seen: what was best so far is the best guess
+    if (!ofClass_[seen].known && ofClass_[seen].seconds == 0) {  // what was best so far is the best guess
       ofClass_[seen].incumbent = incumbent();
       std::fill(ofClass_[seen].tried.begin(), ofClass_[seen].tried.end(), false);
       ofClass_[seen].tried[incumbent()] = true;
@@ -308,7 +312,7 @@ double OnlineChoice::expectedGain(std::size_t variant) const {
     return 0;
   }
   const double gain = now.exposed * std::max(exploration, 1 - forecastRatio(variant));
-  return gain < worthwhile * now.seconds ? 0 : gain;
+  return gain < worthwhile * now.least ? 0 : gain;  // of the least, for an interruption may have met one of two
 }
 
 bool OnlineChoice::isFarWorse(std::size_t variant) const { return forecastRatio(variant) > farWorseForecast; }
@@ -325,7 +329,7 @@ bool OnlineChoice::isAffordable(std::size_t variant, double gain) const {
   }
   // Samples cost something, too: a challenger that does as much worse as it is believed to do better, or as forecast.
   const double loss = std::max(gain, ofClass_[class_].exposed * (forecastRatio(variant) - 1));
-  return cost() + plan + samplesOfTrial * loss <= shareOfWaiting * elapsedOfAll_;
+  return cost() + plan + samplesOfTrial * loss <= shareOfWaiting * (timedOfAll_ + untimed_);
 }
 
 void OnlineChoice::chooseChallenger() {

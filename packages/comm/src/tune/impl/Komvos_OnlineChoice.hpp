@@ -50,11 +50,13 @@ class OnlineChoice {
  public:
   /// Uses between the end of a window and its result.
   static constexpr int lag = 2;
+  /// By width class and number of variant; those of a class may be empty.
+  using Tried = std::array<std::vector<bool>, numWidthClasses>;
 
   /// \param forecasts      of all variants \param start is in use first
   /// \param secondsBefore  what the user has waited for before the first use: set-up
-  /// \param tried          variants that lost before; by number, may be empty
-  OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore, std::vector<bool> tried = {});
+  /// \param tried          variants that lost against `start` before
+  OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore, Tried tried = {});
 
   /// For the next use.
   std::size_t next() const;
@@ -92,6 +94,8 @@ class OnlineChoice {
   /// Seconds lost by planning, and by challengers that were slower; maximum over ranks.
   double cost() const { return planningOfAll_ + lost_; }
   long uses() const { return uses_; }
+  /// The width class of the vectors seen last.
+  int classInUse() const { return class_; }
   /// Variants that lost against the one in use.
   const std::vector<bool>& tried() const { return ofClass_[class_].tried; }
 
@@ -105,6 +109,7 @@ class OnlineChoice {
     double seconds = 0, exposed = 0;  // of the incumbent: medians
     double least = 0, most = 0;       // range of its seconds
     bool settled = false;
+    bool known = false;  // it was seen, or was decided before
   };
 
   void watch(std::size_t uses, std::size_t timed);
@@ -148,7 +153,8 @@ class OnlineChoice {
     double seconds, exposed;
   };
   std::vector<Timed> timed_;  // of the trial, or of the last window
-  double elapsedOfAll_ = 0, planningOfAll_ = 0, lost_ = 0;
+  double timedOfAll_ = 0, untimed_ = 0;  // what they have waited for; what is not timed is estimated
+  double planningOfAll_ = 0, lost_ = 0;
   long uses_ = 0, trialBegan_ = 0, settledAt_ = 0;
   std::vector<Trial> trials_;
 };

@@ -1,6 +1,7 @@
 #include "Komvos_Precedent.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -20,20 +21,31 @@ namespace Komvos::Impl {
 /// where a program has ever new halos.
 struct Precedent::Earlier {
   static constexpr std::size_t most = 1024;
-  struct Decision {
-    HaloKey halo;
-    std::uint64_t options;
+  struct OfClass {
     TuningDecision chosen;
     std::vector<TuningDecision> lost;
-    std::uint64_t turn;
+  };
+  struct Decision {
+    HaloKey halo;
+    std::uint64_t options = 0;
+    TuningDecision chosen;  // last
+    std::array<std::optional<OfClass>, numWidthClasses> ofClass = {};
+    std::uint64_t turn = 0;
+
+    bool wasCompared() const {
+      return std::any_of(ofClass.begin(), ofClass.end(), [](const auto& one) { return one && !one->lost.empty(); });
+    }
   };
   std::map<std::uint64_t, Decision> byHalo;
   std::uint64_t turns = 0;
 
-  void keep(std::uint64_t hash, Decision decision) {
-    decision.turn = turns++;
-    byHalo[hash] = std::move(decision);
-    if (byHalo.size() > most) {
+  void keep(std::uint64_t hash, const HaloKey& halo, std::uint64_t options, const TuningDecision& chosen) {
+    Decision& kept = byHalo[hash];
+    kept.halo = halo;
+    kept.options = options;
+    kept.chosen = chosen;
+    kept.turn = turns++;
+    if (byHalo.size() > most) {  // the oldest is another one
       byHalo.erase(std::min_element(byHalo.begin(), byHalo.end(),
                                     [](const auto& a, const auto& b) { return a.second.turn < b.second.turn; }));
     }
@@ -52,13 +64,15 @@ Precedent::Precedent(MPI_Comm comm, const SurveyedHalo& halo, ResolvedOptions& o
   }
   if (options.tuningCache) {
     const TuningDecision* const decision = options.tuningCache->find(key_);
-    if (decision != nullptr) {
+    if (decision != nullptr && (decision->settled || options.requireTuningCache)) {
       follow(*decision);
       fromTuningCache_ = true;
       remembers_ = false;
       return;
     }
-    note_ = options.tuningCache->whyNone(key_);
+    note_ = decision == nullptr ? options.tuningCache->whyNone(key_)
+                                : "tuning cache " + options.tuningCache->name() +
+                                      ": the run that saved it was too short to decide; tuning goes on from there";
     if (options.requireTuningCache) {
       throw BadInput(note_);
     }
@@ -73,8 +87,14 @@ Precedent::Precedent(MPI_Comm comm, const SurveyedHalo& halo, ResolvedOptions& o
     const auto found = earlier_->byHalo.find(mix(key_.pattern, options_));
     if (found != earlier_->byHalo.end()) {
       reused_ = true;
-      lost_ = found->second.lost;
-      follow(found->second.chosen);
+      const Earlier::Decision& decision = found->second;
+      for (int i = 0; i < numWidthClasses; ++i) {
+        // What lost against another variant may still win against this one.
+        if (decision.ofClass[i] && decision.ofClass[i]->chosen == decision.chosen) {
+          lost_[i] = decision.ofClass[i]->lost;
+        }
+      }
+      follow(decision.chosen);
     }
   }
 }
@@ -85,7 +105,7 @@ std::optional<TuningDecision> Precedent::nearestHere() const {
   double least = HUGE_VAL;
   for (const auto& [hash, one] : earlier_->byHalo) {
     const std::optional<double> here = difference(one.halo, key_);
-    if (here && *here < least && one.options == options_ && !one.lost.empty()) {
+    if (here && *here < least && one.options == options_ && one.wasCompared()) {
       least = *here;
       nearest = one.chosen;
     }
@@ -110,12 +130,19 @@ std::optional<TuningDecision> Precedent::ofSimilar() const {
   return similar;
 }
 
-void Precedent::keep(const TuningDecision& decision, const std::vector<TuningDecision>& lost) {
+void Precedent::keep(const TuningDecision& decision) {
   if (record_) {
     record_->add(key_, decision);
   }
   if (remembers_) {
-    earlier_->keep(mix(key_.pattern, options_), {key_, options_, decision, lost, 0});
+    earlier_->keep(mix(key_.pattern, options_), key_, options_, decision);
+  }
+}
+
+void Precedent::keep(const TuningDecision& decision, int widthClass, const std::vector<TuningDecision>& lost) {
+  keep(decision);
+  if (remembers_) {
+    earlier_->byHalo.at(mix(key_.pattern, options_)).ofClass[widthClass] = Earlier::OfClass{decision, lost};
   }
 }
 

@@ -4,12 +4,14 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "Komvos_HaloUse.hpp"
 #include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_TuningCache.hpp"
 
@@ -32,15 +34,17 @@ class Precedent {
   const std::string& tuningCacheNote() const { return note_; }
   /// Whether a halo of the same pattern was decided earlier in this run.
   bool reused() const { return reused_; }
-  /// Variants that lost against it then.
-  const std::vector<TuningDecision>& lost() const { return lost_; }
+  /// Variants that lost against it then, with vectors of this width class.
+  const std::vector<TuningDecision>& lost(int widthClass) const { return lost_[widthClass]; }
 
   /// How the most similar halo was decided, in the tuning cache or after a trial in this run, if its route can be had
   /// here.
   std::optional<TuningDecision> ofSimilar() const;
 
-  /// \param lost variants that lost against it
-  void keep(const TuningDecision& decision, const std::vector<TuningDecision>& lost);
+  /// Before it was used.
+  void keep(const TuningDecision& decision);
+  /// \param lost variants that lost against it with vectors of this width class
+  void keep(const TuningDecision& decision, int widthClass, const std::vector<TuningDecision>& lost);
 
  private:
   struct Earlier;
@@ -55,7 +59,7 @@ class Precedent {
   ResolvedTopology topology_;
   HaloKey key_;
   std::uint64_t options_ = 0;  // their fingerprint
-  std::vector<TuningDecision> lost_;
+  std::array<std::vector<TuningDecision>, numWidthClasses> lost_;
   std::shared_ptr<Earlier> earlier_;
   std::shared_ptr<TuningCache> record_;
 };
