@@ -1,7 +1,7 @@
 // A Belos solve whose reductions are hidden behind products, beside Belos' own BiCGStab.
 //
 // Convection and diffusion, so that the matrix is not symmetric. Both take about as many iterations; Belos waits for
-// five reductions in each, ours for none: `auto` hides two on several nodes, and merges them into two on one.
+// five reductions in each. Ours has two: `auto` hides them on several nodes, and waits for them on one.
 //
 //   mpirun -n 4 ./08_pipelined_bicgstab
 #include <BelosLinearProblem.hpp>

@@ -91,7 +91,8 @@ class PipelinedBiCGStab
   void setProblem(const Teuchos::RCP<problem_type>& problem) override { problem_ = problem; }
   /// Missing parameters keep their values. \throws Teuchos::Exceptions::InvalidParameter, or std::invalid_argument
   void setParameters(const Teuchos::RCP<Teuchos::ParameterList>& parameters) override;
-  /// A test of the user's own, combined with the one of the tolerance.
+  /// A test of the user's own, combined with the one of the tolerance. With SEQ or AND it may ask for more: all columns
+  /// go on until it passes. "Output Style" is Belos::General then, as other styles print tests of residuals only.
   void setUserConvStatusTest(const Teuchos::RCP<status_test_type>& test,
                              const typename combination_type::ComboType& how = combination_type::SEQ) override;
   /// Asked in each iteration; if it passes, the solve ends.
@@ -122,7 +123,8 @@ class PipelinedBiCGStab
   mutable Teuchos::RCP<const Teuchos::ParameterList> validParameters_;
   Teuchos::RCP<Teuchos::ParameterList> parameters_;
   Teuchos::RCP<Belos::OutputManager<Scalar>> printer_;
-  Teuchos::RCP<status_test_type> userTest_, debugTest_, test_;
+  Teuchos::RCP<status_test_type> userTest_, debugTest_;
+  Teuchos::RCP<status_test_type> convergenceTest_, allTests_;  // of the tolerance and the user's; or of iterations, too
   typename combination_type::ComboType userCombination_ = combination_type::SEQ;
   Teuchos::RCP<residual_test_type> residualTest_;
   Teuchos::RCP<Belos::StatusTestOutput<Scalar, multivector_type, operator_type>> outputTest_;

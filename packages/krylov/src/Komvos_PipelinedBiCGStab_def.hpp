@@ -103,10 +103,14 @@ void PipelinedBiCGStab<S, L, G, N>::setParameters(const Teuchos::RCP<Teuchos::Pa
   if (given.isParameter("Variant")) {
     Impl::requireVariant(given.get<std::string>("Variant"));
   }
-  // The newer of two names for the same thing counts, if both are given.
+  // Two names for the same thing. If both are given, the one that is new counts, then the older name, as in Belos.
   const std::string newer = "Implicit Residual Scaling", older = "Residual Scaling";
   if (given.isParameter(newer) || given.isParameter(older)) {
-    const auto scaling = given.get<std::string>(given.isParameter(newer) ? newer : older);
+    const auto brings = [&](const std::string& name) {
+      return given.isParameter(name) && given.get<std::string>(name) != parameters_->get<std::string>(name);
+    };
+    const bool takesOlder = brings(older) || (!brings(newer) && given.isParameter(older));
+    const auto scaling = given.get<std::string>(takesOlder ? older : newer);
     Belos::convertStringToScaleType(scaling);  // throws if there is no such scaling
     given.set(newer, scaling);
     given.set(older, scaling);
@@ -144,18 +148,25 @@ void PipelinedBiCGStab<S, L, G, N>::makeTests() {
                                                       list.get<bool>("Show Maximum Residual Norm Only")));
   residualTest_->defineScaleForm(Belos::convertStringToScaleType(list.get<std::string>("Implicit Residual Scaling")),
                                  Belos::TwoNorm);
-  Teuchos::RCP<status_test_type> converged = residualTest_;
+  convergenceTest_ = residualTest_;
+  // The other styles take tests of residual norms only.
+  int style = list.get<int>("Output Style");
   if (!userTest_.is_null()) {
-    converged = Teuchos::rcp(new combination_type(userCombination_, residualTest_, userTest_));
+    convergenceTest_ = Teuchos::rcp(new combination_type(userCombination_, residualTest_, userTest_));
+    style = Belos::General;
   }
   using Iterations = Belos::StatusTestMaxIters<S, multivector_type, operator_type>;
   const auto iterations = Teuchos::rcp(new Iterations(list.get<int>("Maximum Iterations")));
-  const auto both = Teuchos::rcp(new combination_type(combination_type::OR, iterations, converged));
-  Belos::StatusTestOutputFactory<S, multivector_type, operator_type> factory(list.get<int>("Output Style"));
-  outputTest_ = factory.create(printer_, both, list.get<int>("Output Frequency"),
+  allTests_ = Teuchos::rcp(new combination_type(combination_type::OR, iterations, convergenceTest_));
+  Belos::StatusTestOutputFactory<S, multivector_type, operator_type> factory(style);
+  outputTest_ = factory.create(printer_, allTests_, list.get<int>("Output Frequency"),
                                Belos::Passed + Belos::Failed + Belos::Undefined);
   outputTest_->setSolverDesc(" Pipelined BiCGStab ");
-  test_ = converged;
+  // The user's tests may remember the last solve.
+  outputTest_->reset();
+  if (!debugTest_.is_null()) {
+    debugTest_->reset();
+  }
 }
 
 template <class S, class L, class G, class N>
@@ -220,12 +231,15 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
   {
     Teuchos::TimeMonitor monitor(*timer_);
     iteration->setDebugTest(debugTest_);
+    if (!userTest_.is_null() && userCombination_ != combination_type::OR) {
+      iteration->setStricterTest(convergenceTest_);
+    }
     iteration->initialize();
     iteration->iterate();
     iteration->finish();
   }
   problem_->setCurrLS();
-  outputTest_->print(printer_->stream(Belos::FinalSummary));
+  allTests_->print(printer_->stream(Belos::FinalSummary));
   if (printer_->isVerbosity(Belos::TimingDetails)) {
     Teuchos::TimeMonitor::summarize(printer_->stream(Belos::TimingDetails));
   }
@@ -237,7 +251,8 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
   const bool known = iteration->stop() != Impl::BiCGStabStop::notANumber && values != nullptr && !values->empty();
   achievedTolerance_ =
       known ? *std::max_element(values->begin(), values->end()) : std::numeric_limits<magnitude_type>::quiet_NaN();
-  const bool converged = known && iteration->stop() == Impl::BiCGStabStop::none && test_->getStatus() == Belos::Passed;
+  const bool converged =
+      known && iteration->stop() == Impl::BiCGStabStop::none && convergenceTest_->getStatus() == Belos::Passed;
   return converged ? Belos::Converged : Belos::Unconverged;
 }
 

@@ -500,6 +500,16 @@ TEST(Pipelined, RefusesParametersThatItDoesNotKnow) {
   EXPECT_THROW(solver.solve(), std::logic_error);
 }
 
+TEST(Pipelined, TakesTheScalingThatIsNewWhereBothNamesAreGiven) {
+  for (const std::string name : {"Residual Scaling", "Implicit Residual Scaling"}) {
+    Solver solver;
+    const auto all = Teuchos::parameterList(*solver.getValidParameters());
+    all->set(name, "Norm of RHS");
+    solver.setParameters(all);
+    EXPECT_EQ("Norm of RHS", solver.getCurrentParameters()->get<std::string>("Implicit Residual Scaling")) << name;
+  }
+}
+
 /// Passes once the residual of the problem's own solution is small: so the solution is up to date in each iteration.
 class ResidualOfTheSolution : public Belos::StatusTest<double, Vector, Operator> {
  public:
@@ -536,6 +546,127 @@ TEST_P(Variant, AsksTheUsersStatusTests) {
   Vector y(A->getDomainMap(), 2);
   EXPECT_FALSE(solveWith(other, A, Teuchos::null, *b, y).converged);
   EXPECT_EQ(3, other.getNumIters());
+}
+
+using ResidualTest = Belos::StatusTestGenResNorm<double, Vector, Operator>;
+using Combination = Belos::StatusTestCombo<double, Vector, Operator>;
+
+/// Belos' test of a residual remembers that it has passed, and how many columns there were.
+TEST_P(Variant, AsksTheUsersStatusTestsAnewInEachSolve) {
+  const auto A = someMatrix();
+  Solver solver;
+  solver.setParameters(list());
+  solver.setUserConvStatusTest(rcp(new ResidualTest(1e-3)), Combination::OR);
+  for (const int columns : {1, 1, 3}) {
+    const auto b = rightHandSide(*A, columns);
+    Vector x(A->getDomainMap(), columns);
+    const Outcome outcome = solveWith(solver, A, Teuchos::null, *b, x);
+    EXPECT_TRUE(outcome.converged) << columns;
+    EXPECT_GT(outcome.iterations, 0) << columns;
+    EXPECT_LE(outcome.residual, 1.01e-3) << columns;
+    EXPECT_GT(outcome.residual, 1e-6) << columns << ", ended by the user's test";
+  }
+}
+
+TEST_P(Variant, GoesOnWithAllColumnsWhereTheUserAsksForMore) {
+  const auto A = someMatrix();
+  const auto b = rightHandSide(*A, 2);
+  A->apply(*b->getVector(1), *b->getVectorNonConst(0));  // another number of steps
+  for (const auto how : {Combination::SEQ, Combination::AND}) {
+    for (const bool checks : {true, false}) {
+      const auto parameters = list(1e-4);
+      parameters->set("Check True Residual", checks);
+      Solver solver;
+      solver.setParameters(parameters);
+      const auto stricter = rcp(new ResidualTest(1e-9));
+      stricter->defineResForm(ResidualTest::Explicit, Belos::TwoNorm);
+      solver.setUserConvStatusTest(stricter, how);
+      Vector x(A->getDomainMap(), 2);
+      const Outcome outcome = solveWith(solver, A, Teuchos::null, *b, x);
+      EXPECT_TRUE(outcome.converged) << checks;
+      EXPECT_LE(outcome.residual, 1.01e-9) << checks;
+      EXPECT_LE(solver.achievedTol(), 1.01e-8) << checks << ": of the last residual, not of the one that met 1e-4";
+    }
+  }
+}
+
+TEST_P(Variant, PrintsInEachStyleAlsoWithATestOfTheUser) {
+  const auto A = someMatrix();
+  const auto b = rightHandSide(*A);
+  for (const auto style : {Belos::General, Belos::Brief}) {
+    for (const bool users : {false, true}) {
+      std::ostringstream text;
+      const auto parameters = list();
+      parameters->set("Verbosity", Belos::IterationDetails + Belos::FinalSummary + Belos::StatusTestDetails);
+      parameters->set("Output Style", static_cast<int>(style));
+      parameters->set("Output Stream", Teuchos::rcpFromRef<std::ostream>(text));
+      Solver solver;
+      solver.setParameters(parameters);
+      if (users) {
+        solver.setUserConvStatusTest(rcp(new ResidualOfTheSolution), Combination::OR);
+      }
+      Vector x(A->getDomainMap(), 1);
+      EXPECT_TRUE(solveWith(solver, A, Teuchos::null, *b, x).converged);
+      if (A->getComm()->getRank() == 0) {
+        EXPECT_NE(std::string::npos, text.str().find("OR Combination")) << "Belos' summary is that of all tests";
+      }
+    }
+  }
+}
+
+/// One column is solved from the start. Later the operator says otherwise, while the other one starts again.
+TEST_P(Variant, DoesNotLookAgainAtAColumnThatIsSolved) {
+  class Changing : public Watched {
+   public:
+    using Watched::Watched;
+    void apply(const Vector& x, Vector& y, Teuchos::ETransp mode, double alpha, double beta) const override {
+      Watched::apply(x, y, mode, alpha, beta);
+      if (calls >= changedCall && y.getNumVectors() == 2) {
+        y.getVectorNonConst(0)->scale(1.001);
+      }
+      if (calls == changedCall && y.getNumVectors() == 2) {
+        y.getVectorNonConst(1)->putScalar(0);
+      }
+    }
+    int changedCall = -1;
+  };
+  const auto A = someMatrix();
+  const auto b = rightHandSide(*A, 2);
+  Vector x(A->getDomainMap(), 2);
+  Solver first;
+  first.setParameters(list(1e-12));
+  ASSERT_TRUE(solveWith(first, A, Teuchos::null, *b, x).converged);
+  x.getVectorNonConst(1)->putScalar(0);
+  const auto changing = rcp(new Changing(A));
+  changing->changedCall = 10;
+  const auto parameters = list(1e-8);
+  parameters->set("Check True Residual", false);
+  parameters->set("Residual Replacement", false);
+  parameters->set("Implicit Residual Scaling", "Norm of RHS");
+  Solver solver;
+  solver.setParameters(parameters);
+  const Outcome outcome = solveWith(solver, changing, Teuchos::null, *b, x);
+  if (solver.variant() == "merged" || solver.variant() == "replicated") {
+    EXPECT_GE(solver.getNumRestarts(), 1) << "the test needs one";
+  }
+  EXPECT_TRUE(outcome.converged);
+}
+
+/// From a guess that is almost right, the tolerance is below what rounding allows.
+TEST_P(Variant, SoonSeesThatRoundingErrorsAllowNoMore) {
+  const auto A = someMatrix(30);
+  const auto b = rightHandSide(*A);
+  Vector x(A->getDomainMap(), 1);
+  for (std::size_t k = 0; k < x.getLocalLength(); ++k) {
+    const auto row = static_cast<double>(x.getMap()->getGlobalElement(static_cast<int>(k)));
+    x.replaceLocalValue(static_cast<int>(k), 0, 1 + std::sin(0.3 * row) + 3e-8 * std::cos(1.7 * row));
+  }
+  Solver solver;
+  solver.setParameters(list(1e-9, 1000));
+  const Outcome outcome = solveWith(solver, A, Teuchos::null, *b, x);
+  EXPECT_FALSE(outcome.converged);
+  EXPECT_TRUE(solver.isLOADetected());
+  EXPECT_LT(outcome.iterations, 400);
 }
 
 }  // namespace

@@ -75,6 +75,8 @@ class BiCGStabIteration
   /// A test that is asked in each iteration, and ends the loop if it passes. Beside the others: some of Belos' tests
   /// that print take only tests that they know. \param test may be null
   void setDebugTest(const Teuchos::RCP<status_test_type>& test) { debugTest_ = test; }
+  /// A test that passes only where the one of the tolerance does, and may ask for more: then no column is frozen.
+  void setStricterTest(const Teuchos::RCP<status_test_type>& test) { stricterTest_ = test; }
 
   /// From the problem's current solution. \note Collective.
   void initialize() override;
@@ -153,7 +155,7 @@ class BiCGStabIteration
   bool meetsTolerance(int j) const;
   bool scalingIsANumber();
   void learnToleratedNorms();
-  bool anyNewlyMeets() const;
+  bool anyNewlyMeets();
   void check();
   void leaveConvergedAlone();
   void reportTrueResidual();
@@ -168,7 +170,7 @@ class BiCGStabIteration
 
   Teuchos::RCP<problem_type> problem_;
   Teuchos::RCP<Belos::OutputManager<Scalar>> printer_;
-  Teuchos::RCP<status_test_type> test_, debugTest_;
+  Teuchos::RCP<status_test_type> test_, debugTest_, stricterTest_;
   Teuchos::RCP<residual_test_type> residualTest_;
   std::shared_ptr<const replicated_type> replicated_;
   const WholeVectorOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>* wholeOperator_ = nullptr;  // if A is one
@@ -181,9 +183,9 @@ class BiCGStabIteration
   std::vector<Column> columns_;
   std::vector<double> toleratedNorms_;
   std::vector<bool> restarts_;
-  double normAtRestart_ = 0;  // the largest one, when the directions were forgotten last
   int vainRestarts_ = 0, vainChecks_ = 0;
-  double normAtCheck_ = 0;
+  std::vector<double> normAtRestart_;  // of each column, when its directions were forgotten last
+  std::vector<double> leastAtCheck_;   // the smallest one of each column that was found too large
 };
 
 }  // namespace Komvos::Impl

@@ -20,7 +20,8 @@ namespace Komvos::Impl {
 
 namespace {
 
-/// Restarts in a row, or true residuals, without the residual falling by a tenth: then nothing will help.
+/// Restarts in a row without the residual falling by a tenth, or true residuals that are not smaller by a tenth than
+/// the smallest of them: then nothing will help.
 const int maxVain = 5;
 const double enoughProgress = 0.9;
 
@@ -72,7 +73,7 @@ void BiCGStabIteration<S, L, G, N>::initialize() {
   counts_ = BiCGStabCounts{};
   numIters_ = vainRestarts_ = vainChecks_ = 0;
   recompute();
-  normAtRestart_ = normAtCheck_ = *std::max_element(norms_.begin(), norms_.end());
+  normAtRestart_ = leastAtCheck_ = norms_;
   initialized_ = true;
 }
 
@@ -143,6 +144,9 @@ bool BiCGStabIteration<S, L, G, N>::meetsTolerance(int j) const {
 template <class S, class L, class G, class N>
 bool BiCGStabIteration<S, L, G, N>::scalingIsANumber() {
   try {
+    if (!stricterTest_.is_null() && residualTest_->getStatus() == Belos::Passed) {
+      residualTest_->reset();  // or it would keep the norms that it passed with
+    }
     residualTest_->checkStatus(this);
     return true;
   } catch (const Belos::StatusTestError&) {
@@ -162,7 +166,10 @@ void BiCGStabIteration<S, L, G, N>::learnToleratedNorms() {
 }
 
 template <class S, class L, class G, class N>
-bool BiCGStabIteration<S, L, G, N>::anyNewlyMeets() const {
+bool BiCGStabIteration<S, L, G, N>::anyNewlyMeets() {
+  if (!stricterTest_.is_null()) {
+    return stricterTest_->checkStatus(this) == Belos::Passed;
+  }
   for (int j = 0; j < numColumns_; ++j) {
     if (isActive(j) && meetsTolerance(j)) {
       return true;
@@ -188,25 +195,33 @@ void BiCGStabIteration<S, L, G, N>::reportTrueResidual() {
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::check() {
   ++counts_.checks;
+  std::vector<bool> claims(numColumns_);
+  for (int j = 0; j < numColumns_; ++j) {
+    claims[j] = isActive(j) && meetsTolerance(j);
+  }
   recompute();
   residualTest_->reset();  // or it would not look at these columns again, once all have passed
+  if (!stricterTest_.is_null()) {
+    stricterTest_->reset();
+  }
   if (!std::all_of(norms_.begin(), norms_.end(), [](double norm) { return std::isfinite(norm); }) ||
       !scalingIsANumber()) {
     giveUp(BiCGStabStop::notANumber, "a residual is not a number");
     return;
   }
-  double largest = 0;  // of those that go on
-  bool anyMeets = false;
+  bool wasWorthIt = !stricterTest_.is_null() && stricterTest_->checkStatus(this) == Belos::Passed;
+  double largest = 0;  // of those that do not meet it after all
   for (int j = 0; j < numColumns_; ++j) {
-    if (isActive(j) && meetsTolerance(j)) {
-      anyMeets = true;
-    } else if (isActive(j)) {
+    if (claims[j] && stricterTest_.is_null() && meetsTolerance(j)) {
+      wasWorthIt = true;
+    } else if (claims[j]) {
       largest = std::max(largest, norms_[j]);
+      wasWorthIt = norms_[j] < enoughProgress * leastAtCheck_[j] || wasWorthIt;
+      leastAtCheck_[j] = std::min(leastAtCheck_[j], norms_[j]);
     }
   }
   leaveConvergedAlone();
-  vainChecks_ = anyMeets || largest < enoughProgress * normAtCheck_ ? 0 : vainChecks_ + 1;
-  normAtCheck_ = anyMeets ? std::max(largest, normAtCheck_) : largest;
+  vainChecks_ = wasWorthIt ? 0 : vainChecks_ + 1;
   if (vainChecks_ >= maxVain) {
     std::ostringstream text;
     text << "the true residual stays at " << largest
@@ -216,9 +231,12 @@ void BiCGStabIteration<S, L, G, N>::check() {
   }
 }
 
-/// Freezes the columns that have converged, unless all have: then the solve ends.
+/// Freezes the columns that have converged, unless all have: then the solve ends; or a test may ask for more.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::leaveConvergedAlone() {
+  if (!stricterTest_.is_null()) {
+    return;
+  }
   bool anyGoesOn = false;
   for (int j = 0; j < numColumns_; ++j) {
     anyGoesOn = anyGoesOn || (isActive(j) && !meetsTolerance(j));
@@ -250,15 +268,19 @@ bool BiCGStabIteration<S, L, G, N>::restartsAskedFor() const {
   return std::find(restarts_.begin(), restarts_.end(), true) != restarts_.end();
 }
 
-/// Since the last restart, or it was in vain.
+/// Of a column since its last restart, or this one is in vain.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::requireProgress() {
   double largest = 0;
+  bool wasWorthIt = false;
   for (int j = 0; j < numColumns_; ++j) {
-    largest = restarts_[j] ? std::max(largest, norms_[j]) : largest;
+    if (restarts_[j]) {
+      largest = std::max(largest, norms_[j]);
+      wasWorthIt = norms_[j] < enoughProgress * normAtRestart_[j] || wasWorthIt;
+      normAtRestart_[j] = norms_[j];
+    }
   }
-  vainRestarts_ = largest < enoughProgress * normAtRestart_ ? 0 : vainRestarts_ + 1;
-  normAtRestart_ = largest;
+  vainRestarts_ = wasWorthIt ? 0 : vainRestarts_ + 1;
   if (vainRestarts_ >= maxVain) {
     std::ostringstream text;
     text << maxVain << " restarts after breakdowns have not made the residual, " << largest << ", smaller";

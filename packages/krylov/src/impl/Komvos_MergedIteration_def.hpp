@@ -44,10 +44,13 @@ void MergedIteration<S, L, G, N>::recompute() {
   }
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
+    if (!this->isActive(j)) {
+      continue;  // it keeps the norm that it converged with
+    }
     rho_[j] = dots.get(j, Row::shadowS);
     this->norms_[j] = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
     const double shadow = std::sqrt(this->magnitude(dots.get(j, Row::shadowShadow)));
-    const bool goesOn = this->isActive(j) && !restart[j] && this->norms_[j] > 0;
+    const bool goesOn = !restart[j] && this->norms_[j] > 0;
     if (goesOn && this->magnitude(rho_[j]) <= 2 * this->roundoff() * shadow * this->norms_[j]) {
       this->askForRestart(j, "(r*, r) is zero but for rounding");
     }
