@@ -5,8 +5,8 @@
 // not the rank's own, a node-aware exchange carries right-hand sides there, and its reverse carries solutions back:
 // each row goes to one rank, so nothing is summed.
 //
-// Libraries hang if a rank stays away. So all ranks agree that all is well before each call, which one reduction costs,
-// little beside a triangular solve.
+// Libraries hang if a rank stays away. So all ranks agree that all is well before each call. That costs a reduction, or
+// two where right-hand sides travel first: little beside a triangular solve.
 #include "Komvos_DirectSolver.hpp"
 
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
@@ -241,11 +241,25 @@ struct DirectSolver::State {
     requireFullRowsAndColumns(matrix, comm);
     numbered = Impl::consecutiveMap(static_cast<int>(Impl::localRows(matrix)), map->getComm());
     engine = makeEngine(comm, method, options);
+    requireFewEnoughEntries(matrix);
     DistributedRows given = rowsOf(matrix, comm);
     firstRow = given.first;
     entries = given.values.size();
     places = Impl::hashOfPlaces(matrix);
-    afterFactoring(matrix, [&] { return engine->factor(std::move(given)); });
+    throwOnAllIfAny(comm, Impl::errorIn([&] { engine->take(std::move(given)); }));
+    afterFactoring(matrix, [&] { return engine->factor(); });
+  }
+
+  /// \note Collective.
+  void requireFewEnoughEntries(const crs_matrix_type& matrix) const {
+    const auto here = static_cast<long long>(Impl::localEntries(matrix));
+    const auto all = static_cast<long long>(matrix.getGlobalNumEntries());
+    constexpr long long mostHere = std::numeric_limits<int>::max();
+    const bool tooMany = here > mostHere || all > engine->mostEntries();
+    throwOnAllIfAny(comm, !tooMany ? ""
+                                   : "DirectSolver: the matrix has " + std::to_string(all) + " entries, " +
+                                         std::to_string(here) + " on a rank; " + engine->name() + " takes " +
+                                         std::to_string(engine->mostEntries()) + " at most, 2147483647 on a rank");
   }
 
   template <class Factor>
@@ -292,24 +306,25 @@ struct DirectSolver::State {
 
   /// Right-hand sides become `solution`. \note Collective.
   void solve(const multivector_type& X) {
-    std::string error;
-    try {
+    std::string error = Impl::errorIn([&] {
       if (X.getLocalLength() != Impl::localLength(*map)) {
         throw PlanMismatch("DirectSolver: the right-hand side has " + std::to_string(X.getLocalLength()) +
                            " rows on rank " + std::to_string(map->getComm()->getRank()) + ", the matrix " +
                            std::to_string(Impl::localLength(*map)));
       }
       makeRoomFor(X.getNumVectors());
-    } catch (...) {
-      error = Impl::textOf(std::current_exception());
-    }
+      engine->reserve(static_cast<int>(X.getNumVectors()));
+      if (!import) {
+        Tpetra::deep_copy(*solution, X);
+      }
+    });
     throwOnAllIfAny(comm, error);
     if (import) {
-      import->doImport(X, *there, Tpetra::INSERT);
+      error = Impl::errorIn([&] { import->doImport(X, *there, Tpetra::INSERT); });
+      throwOnAllIfAny(comm, error);
       throwOnAllIfAny(comm, solveIn(*there));
       import->doExport(*there, *solution, Tpetra::INSERT);
     } else {
-      Tpetra::deep_copy(*solution, X);
       throwOnAllIfAny(comm, solveIn(*solution));
     }
   }

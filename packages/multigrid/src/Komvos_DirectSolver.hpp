@@ -31,7 +31,8 @@ struct DirectOptions {
 /// What a factorization took. Sums and largest values are over all ranks.
 struct DirectReport {
   std::string library;          ///< "MUMPS 5.5.1"
-  long long factorEntries = 0;  ///< of L and U; of L where only half is kept
+  long long factorEntries = 0;  ///< of L and U; of L where only half is kept. SuperLU_DIST: what factors take, indices
+                                ///< too, in numbers of entries
   double operations = 0;        ///< floating-point operations of the last factorization
   double analysisSeconds = 0;   ///< of the slowest rank: ordering, symbolic factorization, distribution
   double factorSeconds = 0;     ///< of the slowest rank: the numerical factorization, the last one
@@ -60,7 +61,8 @@ class DirectSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
   /// Analyses and factors; values are copied.
   /// \note Collective on the matrix' communicator.
   /// \throws BadInput on all ranks if the method is not available, the matrix is not square, has more than 2^31 - 1
-  /// rows, or is singular to working precision, or if a rank has not enough memory for its factors
+  /// rows, entries on a rank or, with SuperLU_DIST, entries, or is singular to working precision, or if a rank has not
+  /// enough memory for MUMPS' factors. SuperLU_DIST ends the program then.
   DirectSolver(const crs_matrix_type& matrix, DirectMethod method, const DirectOptions& options = {});
   /// Collective.
   ~DirectSolver() override;

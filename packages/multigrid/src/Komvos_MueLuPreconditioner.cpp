@@ -6,11 +6,14 @@
 #include <Teuchos_XMLParameterListHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <exception>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "Komvos_Broadcast.hpp"
 #include "Komvos_CoarseSolver.hpp"
 #include "Komvos_DirectSolver.hpp"
 #include "Komvos_Error.hpp"
@@ -29,8 +32,8 @@ using Teuchos::RCP;
 
 /// A direct solver as the smoother of the coarsest level. The solution does not depend on the initial guess.
 ///
-/// Where only a part of the ranks has rows of this level, an exception would leave the others waiting in the V-cycle:
-/// then the reason goes to stderr, and the solution of this rank is NaN, which a solver's next norm shows to all.
+/// What fails on one rank need not fail on the others, which an exception would leave waiting in the V-cycle. So the
+/// reason goes to stderr, and the solution of this rank is NaN, which a solver's next norm shows to all.
 class CoarsestSmoother : public Impl::LevelSmoother {
  public:
   virtual MPI_Comm comm() const = 0;
@@ -42,13 +45,12 @@ template <class Solver>
 class CoarsestSmootherOf : public CoarsestSmoother {
  public:
   template <class... Arguments>
-  explicit CoarsestSmootherOf(bool allThrow, const Arguments&... arguments)
-      : allThrow_(allThrow), solver_(arguments...) {}
+  explicit CoarsestSmootherOf(bool isAlone, const Arguments&... arguments) : isAlone_(isAlone), solver_(arguments...) {}
   void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& rhs, bool) const override {
     try {
       solver_.apply(rhs, x);
     } catch (const std::exception& error) {
-      if (allThrow_) {
+      if (isAlone_) {
         throw;
       }
       std::cerr << "komvos: no solution on the coarsest level: " << error.what() << std::endl;
@@ -63,17 +65,9 @@ class CoarsestSmootherOf : public CoarsestSmoother {
   void factorAgain(const Tpetra::CrsMatrix<>& matrix) override { solver_.factorAgain(matrix); }
 
  private:
-  bool allThrow_;  // if one rank of the finest level does
+  bool isAlone_;  // the finest level has one rank
   Solver solver_;
 };
-
-/// \note Collective.
-bool haveAllRanksRows(const Tpetra::CrsMatrix<>& matrix) {
-  int has = Impl::localRows(matrix) > 0 ? 1 : 0;
-  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &has, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
-  return has != 0;
-}
 
 /// What solves on the coarsest level.
 struct CoarsestChoice {
@@ -84,15 +78,13 @@ struct CoarsestChoice {
   /// \param finest the number of ranks of the finest level
   std::shared_ptr<CoarsestSmoother> make(const Tpetra::CrsMatrix<>& matrix, int finest,
                                          const ExchangeOptions& options) const {
-    const bool onAllRanks = matrix.getComm()->getSize() == finest;
+    const bool isAlone = finest == 1;
     if (!direct) {
-      // Ranks without rows get nothing from a CoarseSolver, and do not see that another has failed.
-      const bool allThrow = onAllRanks && haveAllRanksRows(matrix);
-      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>(allThrow, matrix, options, copies);
+      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>(isAlone, matrix, options, copies);
     }
     DirectOptions directOptions;
     directOptions.exchange = options;
-    return std::make_shared<CoarsestSmootherOf<DirectSolver>>(onAllRanks, matrix, *direct, directOptions);
+    return std::make_shared<CoarsestSmootherOf<DirectSolver>>(isAlone, matrix, *direct, directOptions);
   }
 };
 
@@ -253,6 +245,27 @@ class MueLuPreconditioner
   std::shared_ptr<CoarsestSmoother> solver_;
 };
 
+/// Rank 0 reads the file. Teuchos' own function leaves the others waiting where it cannot. \note Collective.
+Teuchos::ParameterList readXml(const std::string& file, MPI_Comm comm) {
+  int rank = 0;
+  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  std::string text, error;
+  if (rank == 0) {
+    std::ifstream in(file);
+    text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    error = !in.is_open() || in.bad() ? "MueLu parameters: " + file + " cannot be read" : "";
+  }
+  throwOnAllIfAny(comm, error);
+  text = Impl::broadcast(comm, std::move(text));
+  Teuchos::ParameterList parameters;
+  try {
+    Teuchos::updateParametersFromXmlString(text, Teuchos::Ptr<Teuchos::ParameterList>(&parameters));
+  } catch (const std::exception& thrown) {
+    throw BadInput("MueLu parameters: " + file + " is not a ParameterList in XML: " + thrown.what());
+  }
+  return parameters;
+}
+
 void visitLevels(const MueLuLevels& levels, const LevelOperatorVisitor& visit) {
   for (int level = 0; level < levels.count(); ++level) {
     for (const char* name : {"A", "P", "R"}) {
@@ -275,6 +288,7 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
   ExchangeOptions exchange = options;
   const bool becomesNodeAware = takeNodeAware(parameters, exchange);
   CoarsestChoice coarsest;
+  const bool saysWhereToSolve = parameters.isParameter("node-aware: coarse solvers");
   coarsest.copies = takeCopies(parameters);
   coarsest.direct = takeCoarseMethod(parameters);
   if (!parameters.isParameter("verbosity")) {
@@ -285,6 +299,11 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
     throw BadInput(
         "MueLu parameters \"node-aware: coarse method\" and \"coarse: type\", \"coarse: params\" or \"Hierarchy\" "
         "contradict each other");
+  }
+  if (saysWhereToSolve && (coarsest.direct || !coarsest.ours)) {
+    throw BadInput(
+        "MueLu parameter \"node-aware: coarse solvers\" is for Komvos' own coarse solver, which \"node-aware: coarse "
+        "method\", \"coarse: type\", \"coarse: params\" or \"Hierarchy\" replaces");
   }
   if (coarsest.ours) {
     parameters.set("coarse: type", "RELAXATION");  // cheap to set up; replaced below
@@ -309,10 +328,8 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
                                                   const RCP<Tpetra::MultiVector<>>& nullspace,
                                                   const RCP<Tpetra::MultiVector<>>& coordinates,
                                                   const ExchangeOptions& options, NodeAwareHierarchy* made) {
-  Teuchos::ParameterList parameters;
-  Teuchos::updateParametersFromXmlFileAndBroadcast(xmlFile, Teuchos::Ptr<Teuchos::ParameterList>(&parameters),
-                                                   *matrix->getComm());
-  return createMueLuPreconditioner(matrix, parameters, nullspace, coordinates, {}, options, made);
+  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm());
+  return createMueLuPreconditioner(matrix, readXml(xmlFile, comm), nullspace, coordinates, {}, options, made);
 }
 
 NodeAwareHierarchy reuseMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>& matrix,

@@ -133,6 +133,9 @@ class HierarchyWalk {
   void replaceMatrix(int level, const std::string& name) {
     const RCP<const Matrix> before = matrixToReplace(level, name);
     if (before.is_null()) {
+      if (const auto transfer = replacedTransfer(level, name); !transfer.is_null()) {
+        result_.exchanges.push_back({level, name, transfer->matrix(), nullptr});
+      }
       return;
     }
     const RCP<NodeAwareMatrix> ours = nodeAware(before);
@@ -155,9 +158,17 @@ class HierarchyWalk {
     return ours;
   }
 
+  /// Of an earlier call; null if there is none.
+  RCP<const Impl::RebalancedTransfer> replacedTransfer(int level, const std::string& name) const {
+    return rcp_dynamic_cast<const Impl::RebalancedTransfer>(levels_.transfer(level, name));
+  }
+
   void replaceImporter(int level) {
     const RCP<const Tpetra::Import<>>& importer = levelImporters_[level];
     if (importer.is_null()) {
+      if (const auto transfer = replacedTransfer(level, "P"); !transfer.is_null()) {
+        result_.exchanges.push_back({level, "Importer", Teuchos::null, transfer->exchange()});
+      }
       return;
     }
     const std::shared_ptr<const NodeAwareImport<>> exchange = importers_.at(importer.get());
@@ -227,7 +238,11 @@ NodeAwareHierarchy makeNodeAware(Impl::MueLuHierarchy& hierarchy, const Exchange
 NodeAwareHierarchy makeNodeAware(
     MueLu::TpetraOperator<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>& preconditioner,
     const ExchangeOptions& options) {
-  return makeNodeAware(*preconditioner.GetHierarchy(), options);
+  const RCP<Impl::MueLuHierarchy> hierarchy = preconditioner.GetHierarchy();
+  if (hierarchy.is_null()) {
+    throw BadInput("makeNodeAware: the preconditioner has no hierarchy");
+  }
+  return makeNodeAware(*hierarchy, options);
 }
 
 }  // namespace Komvos

@@ -11,6 +11,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_MueLuPreconditioner.hpp"
 #include "Komvos_NodeTopology.hpp"
+#include "support/failing_kokkos.hpp"
 #include "support/grid_support.hpp"
 
 namespace {
@@ -196,6 +197,34 @@ TEST_P(Direct, AVectorThatDoesNotFitOnOneRankIsAnErrorOnAllAndNobodyWaits) {
     const auto longer = rcp(new Map(b.getLocalLength() + 1, 0, rcp(new Teuchos::SerialComm<int>())));
     EXPECT_THROW(solver.apply(comm->getRank() == guilty ? Vector(longer, 2) : b, x), Komvos::Error) << guilty;
     EXPECT_LT(residualOf(solver, *matrix, 2), 1e-12);
+  }
+}
+
+TEST_P(Direct, NobodyWaitsForARankThatHasNoMemory) {
+  const auto matrix = grid(12, 0.3);
+  const DirectSolver solver(*matrix, GetParam(), onPairs(Komvos::RouteChoice::threeStep));
+  const auto comm = matrix->getComm();
+  std::size_t columns = 2;  // more each time, so that all vectors are too narrow
+  for (const int guilty : {0, comm->getSize() - 1}) {
+    for (int passes = 0, failed = 1; failed != 0; ++passes) {
+      Vector b(matrix->getRangeMap(), columns), x(matrix->getDomainMap(), columns++);
+      b.randomize();
+      failed = 0;
+      try {
+        if (comm->getRank() == guilty) {
+          const FailingKokkos failing(passes);
+          solver.apply(b, x);
+        } else {
+          solver.apply(b, x);
+        }
+      } catch (const std::exception&) {
+        failed = 1;
+      }
+      MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+      EXPECT_TRUE(failed != 0 || passes > 0) << "nothing failed";
+      solver.apply(b, x);
+      EXPECT_LT(relativeResidual(*matrix, x, b), 1e-12) << passes;
+    }
   }
 }
 

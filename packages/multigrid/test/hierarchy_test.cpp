@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <Ifpack2_Chebyshev.hpp>
+#include <Ifpack2_Relaxation.hpp>
 #include <MueLu_CreateTpetraPreconditioner.hpp>
 #include <MueLu_TpetraOperator.hpp>
 #include <Tpetra_Core.hpp>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_LevelSmoothers.hpp"
 #include "Komvos_MueLuPreconditioner.hpp"
 #include "Komvos_NodeAwareHierarchy.hpp"
 #include "Komvos_NodeTopology.hpp"
@@ -24,6 +27,7 @@
 #include "support/grid_support.hpp"
 #include "support/matrix_support.hpp"
 #include "support/mpi_counter.hpp"
+#include "support/mpi_support.hpp"
 
 namespace {
 
@@ -283,6 +287,7 @@ TEST(NodeAwareHierarchy, ASecondCallChangesNothing) {
       };
       EXPECT_TRUE(std::any_of(first.exchanges.begin(), first.exchanges.end(), isSame)) << one.level << " " << one.name;
     }
+    EXPECT_EQ(first.exchanges.size(), second.exchanges.size());
   }
 }
 
@@ -442,6 +447,65 @@ TEST(RebalancedTransfer, LeavesNobodyWaitingWhereOneRankHasNoMemory) {
   }
 }
 
+/// A smoother of MueLu's as makeNodeAware() finds it.
+Komvos::Impl::MueLuSmoother ordinarySmoother(const RCP<const Matrix>& matrix, const std::string& type,
+                                             const Teuchos::ParameterList& parameters) {
+  using RowMatrix = Tpetra::RowMatrix<>;
+  RCP<Komvos::Impl::Ifpack2Preconditioner> smoother;
+  if (type == "CHEBYSHEV") {
+    smoother = rcp(new Ifpack2::Chebyshev<RowMatrix>(matrix));
+  } else {
+    smoother = rcp(new Ifpack2::Relaxation<RowMatrix>(matrix));
+  }
+  smoother->setParameters(parameters);
+  smoother->initialize();
+  smoother->compute();
+  return {smoother.get(), false, type, 0, smoother, parameters, matrix};
+}
+
+TEST(LevelSmoother, LeavesNobodyWaitingWhereOneRankHasNoMemory) {
+  const RCP<Komvos::NodeAwareCrsMatrix<>> matrix = Komvos::makeNodeAware(grid(edge, 0.2), threeStepOnPairs());
+  Teuchos::ParameterList jacobi, chebyshev;
+  jacobi.set("relaxation: type", "Jacobi");
+  jacobi.set("relaxation: sweeps", 3);
+  chebyshev.set("chebyshev: degree", 3);
+  chebyshev.set("chebyshev: max eigenvalue", 2.0);
+  for (const auto& [type, parameters] :
+       {std::make_pair("RELAXATION", jacobi), std::make_pair("CHEBYSHEV", chebyshev)}) {
+    const auto replaced = Komvos::Impl::replaceSmoother(ordinarySmoother(matrix, type, parameters), matrix);
+    ASSERT_TRUE(replaced.smoother) << replaced.whyKept;
+    const auto expected = Komvos::Impl::replaceSmoother(ordinarySmoother(matrix, type, parameters), matrix).smoother;
+    for (const bool zeroGuess : {true, false}) {
+      std::size_t columns = 2;
+      for (int passes = 0, failed = 1; failed != 0; ++passes, columns = 5 - columns) {  // other vectors each time
+        SCOPED_TRACE(std::string(type) + ", " + std::to_string(passes) + (zeroGuess ? ", from 0" : ""));
+        Vector b(matrix->getRangeMap(), columns), x(matrix->getDomainMap(), columns), y(x.getMap(), columns);
+        b.randomize();
+        failed = 0;
+        if (matrix->getComm()->getRank() == worldSize() / 2) {
+          const FailingKokkos failing(passes);
+          try {
+            replaced.smoother->apply(x, b, zeroGuess);
+          } catch (const std::exception&) {
+            failed = 1;
+          }
+        } else {
+          try {
+            replaced.smoother->apply(x, b, zeroGuess);
+          } catch (const std::exception&) {  // who would have got its values
+          }
+        }
+        MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        x.putScalar(0.5);
+        y.putScalar(0.5);
+        replaced.smoother->apply(x, b, zeroGuess);
+        expected->apply(y, b, zeroGuess);
+        EXPECT_LT(differenceOf(y, x), 1e-13);
+      }
+    }
+  }
+}
+
 TEST(NodeAwareHierarchy, KeepsWhatItDoesNotKnowAndSaysSo) {
   const auto matrix = grid(edge, 0.0);
   SmootherCase schwarz{"Schwarz", "SCHWARZ", {}, false};
@@ -572,6 +636,9 @@ TEST(MueLuParameters, SayWhichRanksSolveTheCoarsestLevel) {
   }
   parameters.set("node-aware: coarse solvers", std::string("some"));
   EXPECT_THROW(stock(matrix, parameters), Komvos::BadInput);
+  parameters.set("node-aware: coarse solvers", std::string("one"));
+  parameters.set("coarse: type", "RELAXATION");
+  EXPECT_THROW(Komvos::createMueLuPreconditioner(matrix, parameters), Komvos::BadInput) << "not of our coarse solver";
 }
 
 TEST(MueLuParameters, ComeFromXmlToo) {
@@ -594,8 +661,22 @@ TEST(MueLuParameters, ComeFromXmlToo) {
   EXPECT_TRUE(halo == nullptr || halo->report().route == "two-step");
   comm->barrier();
   if (comm->getRank() == 0) {
+    std::ofstream(file) << "<ParameterList";
+  }
+  comm->barrier();
+  commonError("no XML", [&] { Komvos::createMueLuPreconditioner(matrix, file); });
+  comm->barrier();
+  if (comm->getRank() == 0) {
     std::remove(file.c_str());
   }
+  comm->barrier();
+  const std::string error = commonError("no file", [&] { Komvos::createMueLuPreconditioner(matrix, file); });
+  EXPECT_NE(std::string::npos, error.find(file)) << error;
+}
+
+TEST(NodeAwareHierarchy, IsNoneWithoutAHierarchy) {
+  TpetraOperator none(RCP<MueLu::Hierarchy<double, Komvos::DefaultLocalOrdinal, GO, Komvos::DefaultNode>>{});
+  EXPECT_THROW(Komvos::makeNodeAware(none), Komvos::BadInput);
 }
 
 }  // namespace

@@ -22,21 +22,27 @@ struct DistributedRows {
   int count() const { return static_cast<int>(offsets.size()) - 1; }
 };
 
-/// A matrix factored by a library. All functions but rows() and name() are collective; errors are texts, on all ranks
-/// or on those that know.
+/// A matrix factored by a library. All functions that return an error text are collective, as is count(); on all ranks
+/// they return one, or on those that know.
 class DirectEngine {
  public:
   virtual ~DirectEngine() = default;
   virtual std::string name() const = 0;
+  /// Of the whole matrix.
+  virtual long long mostEntries() const = 0;
+  /// The matrix to be factored. On this rank alone; what may fail here does not fail in a call of the library.
+  virtual void take(DistributedRows rows) = 0;
   /// \return an error text, or nothing
-  virtual std::string factor(DistributedRows rows) = 0;
+  virtual std::string factor() = 0;
   /// The same with other values in the same places.
   virtual std::string factorAgain(const std::vector<double>& values) = 0;
   /// Of the last factorization; seconds are those of this rank.
   virtual DirectReport count() const = 0;
   /// Numbers of the rows whose right-hand sides and solutions this rank has; empty pointer: its rows of the matrix.
   virtual const std::vector<int>* rows() const = 0;
-  /// Right-hand sides in, solutions out. \param x [rows x columns], columns `stride` apart
+  /// Makes room to solve for so many columns. On this rank alone.
+  virtual void reserve(int columns) = 0;
+  /// Right-hand sides in, solutions out, after reserve(). \param x [rows x columns], columns `stride` apart
   virtual std::string solve(double* x, int stride, int columns) = 0;
 };
 

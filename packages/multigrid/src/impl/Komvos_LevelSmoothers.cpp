@@ -6,6 +6,7 @@
 #include <Ifpack2_RILUK.hpp>
 #include <Ifpack2_Relaxation.hpp>
 #include <Tpetra_RowMatrix.hpp>
+#include <limits>
 #include <utility>
 
 #include "Komvos_RowMatrixFacade.hpp"
@@ -33,6 +34,13 @@ using Schwarz = Ifpack2::AdditiveSchwarz<RowMatrix>;
 using Chebyshev = Ifpack2::Chebyshev<RowMatrix>;
 using Relaxation = Ifpack2::Relaxation<RowMatrix>;
 
+/// Where this rank throws, the others wait in the products that it does not come to.
+void abandonApplies(const NodeAwareCrsMatrix<>& A, int count) {
+  for (; count > 0; --count) {
+    A.abandonApply();
+  }
+}
+
 class CorrectionSmoother : public LevelSmoother {
  public:
   /// \param M one sweep of it
@@ -44,25 +52,24 @@ class CorrectionSmoother : public LevelSmoother {
     if (M_->supportsZeroStartingSolution()) {
       M_->setZeroStartingSolution(true);
     }
-    int sweep = 0;
+    int residuals = sweeps_ - (zeroGuess ? 1 : 0);  // to come
     try {
       if (zeroGuess) {
         M_->apply(b, x);
-        ++sweep;
       }
-      if (sweep < sweeps_) {
+      if (residuals > 0) {
         makeRoomFor(x.getNumVectors());
       }
-    } catch (...) {  // the others wait in the residual
-      if (sweeps_ > (zeroGuess ? 1 : 0)) {
-        A_->abandonApply();
+      while (residuals > 0) {
+        --residuals;
+        A_->residual(x, b, *residual_);
+        M_->apply(*residual_, *correction_);
+        x.update(Teuchos::ScalarTraits<DefaultScalar>::one(), *correction_,
+                 Teuchos::ScalarTraits<DefaultScalar>::one());
       }
+    } catch (...) {
+      abandonApplies(*A_, residuals);
       throw;
-    }
-    for (; sweep < sweeps_; ++sweep) {
-      A_->residual(x, b, *residual_);
-      M_->apply(*residual_, *correction_);
-      x.update(Teuchos::ScalarTraits<DefaultScalar>::one(), *correction_, Teuchos::ScalarTraits<DefaultScalar>::one());
     }
   }
 
@@ -90,19 +97,33 @@ class ChebyshevSmoother : public LevelSmoother {
  public:
   /// \param parameters with the estimate of the largest eigenvalue
   ChebyshevSmoother(RCP<const NodeAwareCrsMatrix<>> A, const Teuchos::ParameterList& parameters, std::size_t complexity)
-      : A_(std::move(A)), chebyshev_(rcp(new RowMatrixFacade(A_))), complexity_(complexity) {
+      : A_(std::move(A)),
+        facade_(rcp(new RowMatrixFacade(A_))),
+        chebyshev_(facade_),
+        degree_(parameters.isParameter("chebyshev: degree") ? parameters.get<int>("chebyshev: degree") : 1),
+        complexity_(complexity) {
     chebyshev_.setParameters(parameters);
     setUp();
   }
 
   void apply(Vectors& x, const Vectors& b, bool zeroGuess) const override {
-    if (columns_ != 0 && columns_ != x.getNumVectors()) {
-      chebyshev_.setMatrix(rcp(new RowMatrixFacade(A_)));
-      setUp();
+    facade_->countAnew();
+    try {
+      if (columns_ != 0 && columns_ != x.getNumVectors()) {
+        columns_ = toSetUp;
+        const auto facade = rcp(new RowMatrixFacade(A_));
+        chebyshev_.setMatrix(facade);
+        facade_ = facade;
+        setUp();
+      }
+      columns_ = x.getNumVectors();
+      chebyshev_.setZeroStartingSolution(zeroGuess);
+      chebyshev_.apply(b, x);
+    } catch (...) {
+      columns_ = toSetUp;
+      abandonApplies(*A_, degree_ - (zeroGuess ? 1 : 0) - facade_->begun());
+      throw;
     }
-    columns_ = x.getNumVectors();
-    chebyshev_.setZeroStartingSolution(zeroGuess);
-    chebyshev_.apply(b, x);
   }
 
   std::size_t complexity() const override { return complexity_; }
@@ -114,9 +135,12 @@ class ChebyshevSmoother : public LevelSmoother {
   }
 
   RCP<const NodeAwareCrsMatrix<>> A_;
+  mutable RCP<const RowMatrixFacade> facade_;
   mutable Chebyshev chebyshev_;
+  int degree_;  // products of an apply, one less from a guess of 0
   std::size_t complexity_;
-  mutable std::size_t columns_ = 0;  // of the last apply
+  static constexpr auto toSetUp = std::numeric_limits<std::size_t>::max();
+  mutable std::size_t columns_ = 0;  // of the last apply; 0: of none
 };
 
 /// The same with one sweep. MueLu's own stays as it is, for MueLu may use it again when a hierarchy is reused.

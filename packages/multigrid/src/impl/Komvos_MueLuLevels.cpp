@@ -58,6 +58,7 @@ class LevelMatrix : public XpetraTpetraCrsMatrix {
 class LevelOperatorWrap : public XpetraOperator {
  public:
   explicit LevelOperatorWrap(RCP<const Tpetra::Operator<>> op) : op_(std::move(op)) {}
+  const RCP<const Tpetra::Operator<>>& wrapped() const { return op_; }
   /// An RCP<const Map>, and const itself from Trilinos 16 on.
   using MapPointer = decltype(std::declval<const XpetraOperator&>().getDomainMap());
   MapPointer getDomainMap() const override { return Xpetra::toXpetra(op_->getDomainMap()); }
@@ -192,6 +193,11 @@ RCP<const Tpetra::Import<>> MueLuLevels::importer(int level) const {
 
 void MueLuLevels::setTransfer(int level, const std::string& name, const RCP<const Tpetra::Operator<>>& transfer) {
   put<RCP<XpetraOperator>>(*levelOf(hierarchy_, level), name, rcp(new LevelOperatorWrap(transfer)));
+}
+
+RCP<const Tpetra::Operator<>> MueLuLevels::transfer(int level, const std::string& name) const {
+  const auto wrap = rcp_dynamic_cast<const LevelOperatorWrap>(operatorOf(*levelOf(hierarchy_, level), name));
+  return wrap.is_null() ? RCP<const Tpetra::Operator<>>() : wrap->wrapped();
 }
 
 void MueLuLevels::removeImporter(int level) {

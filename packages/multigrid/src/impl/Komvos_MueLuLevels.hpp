@@ -66,6 +66,8 @@ class MueLuLevels {
   Teuchos::RCP<const Tpetra::Import<>> importer(int level) const;
   /// P and R that end on the ranks of this level, in the place of those that do not, and of the importer.
   void setTransfer(int level, const std::string& name, const Teuchos::RCP<const Tpetra::Operator<>>& transfer);
+  /// That of setTransfer(); null if it was not called for this one.
+  Teuchos::RCP<const Tpetra::Operator<>> transfer(int level, const std::string& name) const;
   void removeImporter(int level);
 
   MueLuSmoother smoother(int level, const std::string& name) const;

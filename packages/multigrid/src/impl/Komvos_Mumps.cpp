@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 
 #include "Komvos_DirectEngine.hpp"
 
@@ -38,7 +39,9 @@ class Mumps : public DirectEngine {
 
   std::string name() const override { return std::string("MUMPS ") + mumps_.version_number; }
 
-  std::string factor(DistributedRows rows) override {
+  long long mostEntries() const override { return std::numeric_limits<long long>::max(); }
+
+  void take(DistributedRows rows) override {
     whole_ = rows.whole;
     rowNumbers_.clear();
     columnNumbers_.clear();
@@ -56,7 +59,10 @@ class Mumps : public DirectEngine {
     mumps_.nnz_loc = static_cast<MUMPS_INT8>(kept_.size());
     mumps_.irn_loc = rowNumbers_.data();
     mumps_.jcn_loc = columnNumbers_.data();
-    take(rows.values);
+    takeValues(rows.values);
+  }
+
+  std::string factor() override {
     const double start = MPI_Wtime();
     call(analyse);
     analysisSeconds_ = MPI_Wtime() - start;
@@ -64,7 +70,7 @@ class Mumps : public DirectEngine {
   }
 
   std::string factorAgain(const std::vector<double>& values) override {
-    take(values);
+    takeValues(values);
     return factorNumerically();
   }
 
@@ -83,9 +89,10 @@ class Mumps : public DirectEngine {
 
   const std::vector<int>* rows() const override { return &rows_; }
 
+  void reserve(int columns) override { solution_.resize(std::max<std::size_t>(1, rows_.size() * columns)); }
+
   std::string solve(double* x, int stride, int columns) override {
     const auto length = static_cast<std::size_t>(rows_.size());
-    solution_.resize(std::max<std::size_t>(1, length * columns));
     mumps_.nrhs = columns;
     mumps_.rhs_loc = x;
     mumps_.lrhs_loc = std::max(1, stride);
@@ -114,21 +121,20 @@ class Mumps : public DirectEngine {
     dmumps_c(&mumps_);
   }
 
-  void take(const std::vector<double>& values) {
+  void takeValues(const std::vector<double>& values) {
     values_.resize(kept_.size());
     std::transform(kept_.begin(), kept_.end(), values_.begin(), [&](int k) { return values[k]; });
     mumps_.a_loc = values_.data();
   }
 
   std::string factorNumerically() {
-    constexpr int workArrayTooSmall1 = -8, workArrayTooSmall2 = -9;
     constexpr int mostTries = 6;
     for (int tries = 0; tries < mostTries; ++tries) {
       icntl(23) = limit_;
       const double start = MPI_Wtime();
       call(factorize);
       factorSeconds_ = MPI_Wtime() - start;
-      if (infog(1) != workArrayTooSmall1 && infog(1) != workArrayTooSmall2) {
+      if (!isTooLittleWorkspace(infog(1))) {
         break;
       }
       icntl(14) = 2 * std::max<MUMPS_INT>(icntl(14), 20);  // per cent more than it had expected
@@ -138,6 +144,9 @@ class Mumps : public DirectEngine {
     }
     return distributeVectors();
   }
+
+  /// Of the work arrays, or of the buffers for messages.
+  static bool isTooLittleWorkspace(int code) { return code == -8 || code == -9 || code == -17 || code == -20; }
 
   /// Asks for the rows of right-hand sides on this rank.
   std::string distributeVectors() {
@@ -173,8 +182,9 @@ class Mumps : public DirectEngine {
       case -8:
       case -9:
       case -19:
-        return start + "needs more memory for its factors than it may take on a rank (" + std::to_string(limit_) +
-               " MB; " + amount(infog(2)) + " missing)";
+        return start + "needs more memory for its factors than " +
+               (limit_ > 0 ? "it may take on a rank (" + std::to_string(limit_) + " MB; " : "MUMPS has asked for (") +
+               amount(infog(2)) + " missing)";
       default:
         return start + "cannot be factored or solved (INFOG(1) = " + std::to_string(code) +
                ", INFOG(2) = " + std::to_string(infog(2)) + ")";

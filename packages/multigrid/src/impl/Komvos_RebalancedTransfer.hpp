@@ -28,6 +28,10 @@ class RebalancedTransfer
   RebalancedTransfer(Teuchos::RCP<const matrix_type> matrix, std::shared_ptr<const NodeAwareImport<>> exchange,
                      bool restricts);
 
+  /// Null if the matrix is not node-aware.
+  const Teuchos::RCP<const NodeAwareCrsMatrix<>>& matrix() const { return nodeAware_; }
+  const std::shared_ptr<const NodeAwareImport<>>& exchange() const { return exchange_; }
+
   Teuchos::RCP<const map_type> getDomainMap() const override;
   Teuchos::RCP<const map_type> getRangeMap() const override;
   bool hasTransposeApply() const override { return true; }

@@ -40,8 +40,12 @@ class RowMatrixFacade
   Teuchos::RCP<const Map> getRangeMap() const override { return matrix_->getRangeMap(); }
   void apply(const Vectors& X, Vectors& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS, DefaultScalar alpha = 1,
              DefaultScalar beta = 0) const override {
+    ++begun_;
     matrix_->apply(X, Y, mode, alpha, beta);
   }
+  /// Calls of apply() since the last countAnew().
+  int begun() const { return begun_; }
+  void countAnew() const { begun_ = 0; }
   bool hasTransposeApply() const override { return true; }
 
   Teuchos::RCP<const Teuchos::Comm<int>> getComm() const override { return matrix_->getComm(); }
@@ -90,6 +94,7 @@ class RowMatrixFacade
   const Base& forwarded() const override { return *matrix_; }
 
   Teuchos::RCP<const NodeAwareCrsMatrix<>> matrix_;
+  mutable int begun_ = 0;
 };
 
 }  // namespace Komvos::Impl

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
+#include <limits>
 
 #include "Komvos_BlasThreads.hpp"
 #include "Komvos_DirectEngine.hpp"
@@ -78,8 +79,11 @@ class SuperluDist : public DirectEngine {
            std::to_string(SUPERLU_DIST_MINOR_VERSION) + "." + std::to_string(SUPERLU_DIST_PATCH_VERSION);
   }
 
-  std::string factor(DistributedRows rows) override {
-    given_ = std::move(rows);
+  long long mostEntries() const override { return std::numeric_limits<int_t>::max(); }
+
+  void take(DistributedRows rows) override { given_ = std::move(rows); }
+
+  std::string factor() override {
     dScalePermstructInit(given_.whole, given_.whole, &permutation_);
     dLUstructInit(given_.whole, &factors_);
     initialized_ = true;
@@ -95,6 +99,8 @@ class SuperluDist : public DirectEngine {
 
   DirectReport count() const override { return report_; }
   const std::vector<int>* rows() const override { return nullptr; }
+
+  void reserve(int) override {}
 
   std::string solve(double* x, int stride, int columns) override {
     options_.Fact = FACTORED;
