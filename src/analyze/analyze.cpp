@@ -20,6 +20,12 @@ namespace {
 
 /// Fails before the analysis rather than after it.
 void checkOutputs(const AnalyzeOptions& options) {
+  if (options.jsonFile == "-" && options.csvFile == "-") {
+    throw BadInput("analyze: --json - and --csv - cannot both go to standard output");
+  }
+  if (options.plotFile == "-") {
+    throw BadInput("analyze: --plot needs the name of a file");
+  }
   if (!options.plotFile.empty()) {
     Gnuplot::requireInstalled("--plot");
   }
@@ -64,10 +70,13 @@ void writeOutput(const std::string& path, const AnalyzeReport& report,
 void writeReport(const AnalyzeOptions& options, const AnalyzeReport& report) {
   const bool jsonOnStdout = options.jsonFile == "-";
   if (!options.quiet) {
-    writeText(jsonOnStdout ? std::cerr : std::cout, report);
+    writeText(jsonOnStdout || options.csvFile == "-" ? std::cerr : std::cout, report);
   }
   if (jsonOnStdout) {
     writeJson(std::cout, report);
+  }
+  if (options.csvFile == "-") {
+    writeCsv(std::cout, report);
   }
   writeOutput(options.jsonFile, report, writeJson);
   writeOutput(options.csvFile, report, writeCsv);

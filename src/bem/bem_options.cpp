@@ -49,7 +49,7 @@ void addProblemChoice(CLI::App& bem, BemOptions& options) {
       ->type_name("V[,V,...]");
   bem.add_option("--field", options.field, "of uniform-field, in V/m (default 0,0,1)")
       ->delimiter(',')
-      ->expected(3)
+      ->allow_extra_args(false)
       ->type_name("X,Y,Z");
   bem.add_option("--boundary-value", options.boundaryValue, "of interior, a harmonic function (default z)")
       ->check(CLI::IsMember(harmonicFunctions()));
@@ -183,6 +183,7 @@ void checkProblem(const CLI::App& command, BemOptions& options) {
   requireOnly(command, options.problem == "uniform-field", {"--field"}, "--problem uniform-field");
   requireOnly(command, options.problem == "interior", {"--boundary-value"}, "--kernel laplace-double-layer");
   requireFinite(options.potentials, "--potentials");
+  require(options.field.size() == 3, format("--field has %zu numbers, not 3", options.field.size()));
   requireFinite(options.field, "--field");
   if (options.potentials.empty()) {
     options.potentials = options.geometry == "two-spheres" ? std::vector<double>{1, -1} : std::vector<double>{1};

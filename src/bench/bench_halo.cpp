@@ -20,6 +20,7 @@
 #include "support/output_file.hpp"
 #include "support/placement.hpp"
 #include "support/progress_line.hpp"
+#include "support/report_output.hpp"
 #include "support/run_collectively.hpp"
 
 // How this works. runBenchHalo() turns the command line into HaloBenchSettings, loads the problem, and hands each
@@ -130,7 +131,7 @@ Json timeOperators(const BenchHaloOptions& options, const Problem& problem, cons
 
 void writeReport(const Json& report, const std::string& path) {
   if (path == "-") {
-    std::cout << report.dump(1) << std::endl;
+    writeJsonToStdout(report.dump(1) + "\n");
   } else if (!path.empty()) {
     OutputFile file(path);
     file.stream() << report.dump(1) << "\n";
@@ -200,6 +201,7 @@ int runBenchHalo(const BenchHaloOptions& options) {
   if (!options.jsonFile.empty() && !jsonOnStdout) {
     onRankZero(mpi, [&] { OutputFile::checkWritable(options.jsonFile); });
   }
+  keepStdoutForJson(options.jsonFile);
   Problem problem = loadProblem(options, comm);
   partition(problem, options.partition);
   Json report = reportHead(options, problem.name, *settings.exchange.topology);

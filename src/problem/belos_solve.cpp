@@ -76,10 +76,11 @@ bool takesLeftPreconditioner(const std::string& solver) {
 }
 
 /// Output goes through the stream, for the progress line; what the user set stays.
-void listen(Teuchos::ParameterList& parameters, std::ostream& stream) {
+void listen(Teuchos::ParameterList& parameters, const std::string& solver, std::ostream& stream) {
   if (!parameters.isParameter("Verbosity")) {
     parameters.set("Verbosity", static_cast<int>(Belos::StatusTestDetails));
-    parameters.set("Output Style", static_cast<int>(Belos::Brief));
+    // LSQR's test of convergence is of a kind that the brief style does not know.
+    parameters.set("Output Style", static_cast<int>(solver == "LSQR" ? Belos::General : Belos::Brief));
     parameters.set("Output Frequency", 1);
     parameters.set("Output Stream", Teuchos::rcpFromRef(stream));
   }
@@ -123,6 +124,15 @@ class HistoryTest : public Belos::StatusTest<double, MultiVector, Operator> {
   ResidualHistory& history_;
 };
 
+/// By the solver's own residual; not a number for solvers that do not tell.
+double achieved(const Belos::SolverManager<double, MultiVector, Operator>& manager) {
+  try {
+    return manager.achievedTol();
+  } catch (const std::logic_error&) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
 /// One call of Belos: solves A d = r to a relative residual, adds what it took to `result`.
 /// \return whether it stopped because its own residual was small enough, be that true or lost accuracy
 bool solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Teuchos::ParameterList>& parameters,
@@ -138,13 +148,27 @@ bool solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Te
       result.variant = ours->variant();
     }
     result.iterations += manager->getNumIters();
-    result.belosResidual = manager->achievedTol();
+    result.belosResidual = achieved(*manager);
     return result.belosConverged || manager->isLOADetected();
   } catch (const Belos::BelosError& error) {  // breakdown, NaN; the same on all ranks
     result.belosConverged = false;
     result.belosResidual = std::numeric_limits<double>::quiet_NaN();
     result.failureReason = oneLine(error.what());
     result.iterations += progress.iteration();  // the manager has lost count; known where it is reported, on rank 0
+    return false;
+  } catch (const std::exception& error) {
+    if (std::string(error.what()) != "std::exception") {
+      throw;
+    }
+    // Belos has thrown a copy of the base class, and lost the text. It comes from reduced numbers, so all ranks are
+    // here.
+    result.belosConverged = false;
+    result.belosResidual = std::numeric_limits<double>::quiet_NaN();
+    result.failureReason =
+        "Belos' " + result.solver + " gave up and does not say why" +
+        (problem->isLeftPrec() || problem->isRightPrec() ? "; some solvers need a positive definite preconditioner"
+                                                         : "");
+    result.iterations += progress.iteration();
     return false;
   }
 }
@@ -168,6 +192,9 @@ std::string resolveSolver(const std::string& name, const MatrixTraits& traits, b
   Factory factory;
   if (!factory.isSupported(solver)) {
     auto names = factory.supportedSolverNames();
+    names.erase(
+        std::remove_if(names.begin(), names.end(), [&](const std::string& one) { return !factory.isSupported(one); }),
+        names.end());
     std::sort(names.begin(), names.end());
     names.resize(std::unique(names.begin(), names.end()) - names.begin());
     throw BadInput("solver '" + name +
@@ -210,7 +237,7 @@ BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, co
                    " right-hand sides are zero");
   }
   ProgressLine progress(showProgress);
-  listen(parameters, progress.stream());
+  listen(parameters, solver, progress.stream());
   Factory factory;
   const auto r = rcp(new MultiVector(b, Teuchos::Copy));
   const auto d = rcp(new MultiVector(x.getMap(), x.getNumVectors()));

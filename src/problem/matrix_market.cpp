@@ -112,6 +112,9 @@ class LineReader {
     if (skipBlanks() != line_.data() + line_.size()) {
       fail("more on the line than expected: '" + std::string(at_) + "'");
     }
+    if (in_.eof()) {
+      fail("the file ends before the line does: was it cut off? If it is whole, end it with a line break");
+    }
   }
 
  private:
@@ -264,6 +267,9 @@ std::int64_t readIndex(LineReader& lines, const char* what, std::int64_t rows) {
 std::int64_t checkMatrixFile(const std::string& path, std::int64_t largestIndex) {
   LineReader lines(path);
   const Banner banner = readBanner(lines);
+  if (lines.text().back() == '\r') {
+    lines.fail("lines end in CR LF, which Tpetra's reader refuses; sed -i 's/\\r$//' takes the CR away");
+  }
   if (banner.format != "coordinate") {
     lines.fail("format is array, a sparse matrix in coordinate format is needed");
   }

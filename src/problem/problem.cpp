@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <sstream>
 
 #include "Komvos_Error.hpp"
 #include "problem/generators.hpp"
@@ -81,6 +82,19 @@ double norm(const MultiVector& vector) {
   return norms[0];
 }
 
+/// Squares of entries may be too large, or too small, for a double.
+void requireNorm(const MultiVector& b, const std::string& file) {
+  Teuchos::Array<double> largest(1);
+  b.normInf(largest());
+  const double size = norm(b);
+  if (!std::isfinite(size) || (size == 0 && largest[0] > 0)) {
+    std::ostringstream text;
+    text << file << ": the largest entry is " << largest[0] << ", so that the norm "
+         << (size == 0 ? "is 0 after rounding" : "overflows") << "; scale the system";
+    throw BadInput(text.str());
+  }
+}
+
 /// Whether |A x - A^T x| is only rounding, compared with |A x| + |A^T x|, for a pseudo-random x.
 bool isSymmetric(const Matrix& matrix) {
   const auto x = hashedVector(matrix.getDomainMap(), 2);
@@ -150,6 +164,7 @@ Problem loadProblem(const ProblemOptions& options, const CommPtr& comm) {
   const auto map = problem.matrix->getRowMap();
   if (!options.rhsFile.empty()) {
     problem.rhs = readVector(options.rhsFile, map);
+    requireNorm(*problem.rhs, options.rhsFile);
     return problem;
   }
   problem.exact = hashedVector(map, 1);

@@ -35,7 +35,7 @@ std::string haloTable(const std::vector<HaloEntry>& halos, bool used) {
 }
 
 std::string times(const HaloReport& r) {
-  return r.standardSeconds > 0 ? format(" One exchange took %.0f us by standard, %.0f us as chosen.",
+  return r.standardSeconds > 0 ? format(" One exchange took %.0f us by standard and messages, %.0f us as chosen.",
                                         1e6 * r.standardSeconds, 1e6 * r.chosenSeconds)
                                : "";
 }
@@ -62,8 +62,9 @@ std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
     return r.settledAt > 0 ? "no other variant has enough to gain"
                            : format("no other variant was worth a trial in %ld uses", r.uses);
   }
-  const auto measured = std::count_if(r.candidates.begin(), r.candidates.end(),
-                                      [](const HaloCandidate& one) { return one.measuredSeconds > 0; });
+  const auto measured = std::count_if(r.candidates.begin(), r.candidates.end(), [&](const HaloCandidate& one) {
+    return one.measuredSeconds > 0 && (toString(one.route) != r.route || one.intraNode != r.intraNode);
+  });
   return measured == 0 ? "no other variant was worth measuring"
                        : format("none of %ld others that were measured is clearly faster", static_cast<long>(measured));
 }
@@ -96,13 +97,14 @@ double gainOf(const HaloReport& r) {
   if (r.chosenSeconds > 0) {
     return r.standardSeconds / r.chosenSeconds;
   }
-  double gain = r.trials.empty() ? 0 : 1;
+  double first = 0, last = 0;  // not the product of the gains of all trials, each of which won by chance, too
   for (const HaloTrial& one : r.trials) {
     if (one.outcome == "faster" && one.columns == 1 && one.seconds > 0) {
-      gain *= one.secondsInUse / one.seconds;
+      first = first > 0 ? first : one.secondsInUse;
+      last = one.seconds;
     }
   }
-  return gain;
+  return last > 0 ? first / last : r.trials.empty() ? 0 : 1;
 }
 
 std::string variantName(const std::string& route, IntraNode intraNode) {
@@ -175,7 +177,8 @@ std::string directText(const SolveReport& r) {
              static_cast<double>(direct.largestMemory) / 1e6);
   text += format("factorization  %.2f billion operations in %.3f s, after an analysis of %.3f s\n",
                  direct.operations / 1e9, direct.factorSeconds, direct.analysisSeconds);
-  text += "solves         " + std::to_string(r.iterations) + (r.converged ? ", converged" : ", NOT converged") + "\n";
+  text += "solves         " + std::to_string(r.iterations) + ", by the factors, of the system and of residuals" +
+          (r.converged ? ", converged" : ", NOT converged") + "\n";
   return text + format("residual       %.3e true, tolerance %.1e\n", r.trueResidual, r.tolerance);
 }
 
@@ -183,8 +186,7 @@ std::string belosText(const SolveReport& r) {
   std::string text =
       format("iterations     %d, %s%s\n", r.iterations, r.converged ? "converged" : "NOT converged",
              r.restarts > 0 ? (", restarted " + plural(r.restarts, "time") + " from the true residual").c_str() : "");
-  const std::string byBelos =
-      r.belosResidual >= 0 ? format("%.3e by Belos", r.belosResidual) : "none by Belos, which gave up";
+  const std::string byBelos = r.belosResidual >= 0 ? format("%.3e by Belos", r.belosResidual) : "none by Belos";
   return text + format("residual       %.3e true, %s, tolerance %.1e\n", r.trueResidual, byBelos.c_str(), r.tolerance);
 }
 
@@ -228,6 +230,12 @@ std::string toText(const SolveReport& r) {
   }
   if (r.cycles) {
     text += toText(*r.cycles);
+  }
+  if (r.savedGuesses > 0) {
+    text += format(
+        "tuning cache   %zu of %zu halos were used too little to be decided: the next run begins where this one ended, "
+        "and goes on tuning\n",
+        r.savedGuesses, r.savedDecisions);
   }
   for (const std::string& kept : r.keptByMueLu) {
     text += "exchanges as without Komvos: " + kept + "\n";

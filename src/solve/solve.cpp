@@ -2,6 +2,7 @@
 
 #include <MatrixMarket_Tpetra.hpp>
 #include <Tpetra_Core.hpp>
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
@@ -44,6 +45,12 @@ void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
                    options.convergencePlotFile},
                   mpiOf(comm));
   onRankZero(mpiOf(comm), [&] {
+    for (const std::string& input : {options.matrixFile, options.rhsFile}) {
+      std::error_code ignored;
+      if (!options.solutionFile.empty() && std::filesystem::equivalent(input, options.solutionFile, ignored)) {
+        throw BadInput("solve: --output would replace '" + input + "', which is read");
+      }
+    }
     if (!options.cyclePlotFile.empty()) {
       Gnuplot::requireInstalled("--cycle-plot");
     }
@@ -144,7 +151,9 @@ void record(const Problem& problem, const MatrixTraits& traits, SolveReport& rep
 void writeOutputs(const SolveOptions& options, const SolveReport& report, const MultiVector& x,
                   const TuningCache* decisions, const CommPtr& comm) {
   if (!options.solutionFile.empty()) {
-    writeSolution(options.solutionFile, x, "komvos " KOMVOS_VERSION ", solution of " + report.problem);
+    writeSolution(options.solutionFile, x,
+                  "komvos " KOMVOS_VERSION ", " + std::string(report.converged ? "" : "NOT converged, ") +
+                      "solution of " + report.problem);
   }
   if (decisions != nullptr) {
     saveTuningCache(options.saveTuningCacheFile, *decisions, mpiOf(comm));
@@ -218,6 +227,7 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
 
 int runSolve(const SolveOptions& options) {
   const CommPtr comm = Tpetra::getDefaultComm();
+  keepStdoutForJson(options.jsonFile);
   SolveReport report;
   if (options.cycleTimes || !options.cyclePlotFile.empty()) {
     prepareToTimeCycles();
@@ -249,6 +259,10 @@ int runSolve(const SolveOptions& options) {
   }
   report.exactKnown = !problem.exact.is_null();
   report.relativeError = report.exactKnown ? relativeError(x, *problem.exact) : 0;
+  if (exchange.record) {
+    report.savedDecisions = exchange.record->size();
+    report.savedGuesses = exchange.record->numGuesses();
+  }
   writeOutputs(options, report, x, exchange.record.get(), comm);
   return report.converged ? ExitCode::converged : ExitCode::notConverged;
 }

@@ -1,20 +1,47 @@
 #include "support/report_output.hpp"
 
+#include <filesystem>
 #include <iostream>
+#include <ostream>
+#include <set>
 
+#include "Komvos_Error.hpp"
 #include "support/output_file.hpp"
 #include "support/run_collectively.hpp"
 
 namespace Komvos::Program {
 
+namespace {
+
+std::streambuf* realStdout = nullptr;  // where std::cout is stderr
+
+}  // namespace
+
 void requireWritable(const std::vector<std::string>& files, MPI_Comm comm) {
   onRankZero(comm, [&] {
+    std::set<std::string> seen;
     for (const std::string& file : files) {
-      if (!file.empty() && file != "-") {
-        OutputFile::checkWritable(file);
+      if (file.empty() || file == "-") {
+        continue;
+      }
+      OutputFile::checkWritable(file);
+      const bool isRegular = !std::filesystem::exists(file) || std::filesystem::is_regular_file(file);
+      if (isRegular && !seen.insert(std::filesystem::weakly_canonical(file).string()).second) {
+        throw BadInput("two outputs go to '" + file + "'");
       }
     }
   });
+}
+
+void keepStdoutForJson(const std::string& jsonFile) {
+  if (jsonFile == "-" && realStdout == nullptr) {
+    realStdout = std::cout.rdbuf(std::cerr.rdbuf());
+  }
+}
+
+void writeJsonToStdout(const std::string& json) {
+  std::ostream out(realStdout != nullptr ? realStdout : std::cout.rdbuf());
+  out << json << std::flush;
 }
 
 void writeReport(const std::string& text, const std::string& json, bool quiet, const std::string& jsonFile,
@@ -25,7 +52,7 @@ void writeReport(const std::string& text, const std::string& json, bool quiet, c
       (jsonOnStdout ? std::cerr : std::cout) << text << std::flush;
     }
     if (jsonOnStdout) {
-      std::cout << json << std::flush;
+      writeJsonToStdout(json);
     } else if (!jsonFile.empty()) {
       OutputFile file(jsonFile);
       file.stream() << json;

@@ -10,8 +10,14 @@
 namespace Komvos::Program {
 
 /// Before the work, not after it: finds out whether files can be written. \param files empty names and "-" are left out
-/// \note Collective on `comm`. \throws BadInput on all ranks
+/// \note Collective on `comm`. \throws BadInput on all ranks, also where two are the same
 void requireWritable(const std::vector<std::string>& files, MPI_Comm comm);
+
+/// If JSON goes to stdout, whatever Trilinos prints goes to stderr from now on. \param jsonFile as of writeReport()
+void keepStdoutForJson(const std::string& jsonFile);
+
+/// After keepStdoutForJson(), too.
+void writeJsonToStdout(const std::string& json);
 
 /// Prints and writes a report, from rank 0.
 /// \param jsonFile empty: no JSON; "-": on stdout, the text then goes to stderr
