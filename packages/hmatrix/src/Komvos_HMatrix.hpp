@@ -59,8 +59,10 @@ struct HMatrixOptions {
 struct HMatrixReport {
   std::int64_t numLowRank = 0, numDense = 0;
   std::vector<std::int64_t> blocksOfRank;  ///< number of low-rank blocks of each rank
-  std::int64_t bytes = 0;                  ///< of the values of all blocks
-  std::int64_t bytesDense = 0;             ///< of these, in dense blocks
+  /// Of the values of all blocks, in the formats that they need. Some are stored in wider ones, with their neighbours:
+  /// bytesRead() counts that, too.
+  std::int64_t bytes = 0;
+  std::int64_t bytesDense = 0;             ///< of these, in dense blocks: those near the diagonal, and without low rank
   double compression = 0;                  ///< bytes, as a part of those of the dense matrix, stored whole
   bool isHalf = false;                     ///< of a symmetric matrix, blocks above the diagonal are not stored
   double seconds = 0;                      ///< to make it
@@ -137,7 +139,7 @@ class HMatrix {
   void placeIn(const std::vector<int>& rows, int vectorRows, const std::vector<int>& columns, int vectorColumns);
 
   /// Writes all that products need, the values as they are stored, with checksums: format version 1.
-  /// \param out binary \throws BadInput if it takes no more
+  /// \param out binary \throws BadInput if writing fails
   void save(std::ostream& out) const;
   /// What save() wrote; no kernel or tree is needed. The report and products are the same, to the last bit; on a
   /// machine with other vector instructions, products differ by the rounding of sums. A file is for the scalar that it

@@ -467,8 +467,9 @@ void HMatrix<Scalar, ExecutionSpace>::State::Assembly::fillFirst() {
       if constexpr (std::is_floating_point_v<Scalar>) {
         const int more = static_cast<int>(row.stored) - static_cast<int>(row.needed);
         if (row.needed != Impl::ValueFormat::Whole && more > 0) {
+          const double factor = scale > 0 ? 1 / scale : 0;  // as in storeIntegers(), or ties are rounded otherwise
           for (Scalar& value : v) {
-            value = static_cast<Scalar>(Impl::nearestInteger(scale > 0 ? value / scale : 0.0));
+            value = static_cast<Scalar>(Impl::nearestInteger(static_cast<double>(value) * factor));
           }
           const double shift = std::ldexp(1.0, -8 * more);  // integers are stored times 1 / shift
           Impl::storeValues(s_.firstLayout, host.data(), row.place, Impl::StripLine::Row, row.row, block.columns,

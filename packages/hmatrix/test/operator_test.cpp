@@ -125,6 +125,13 @@ TEST(HMatrixOperator, multipliesWholeVectorsWithoutAGather) {
       y.normInf(Teuchos::arrayViewFromVector(norms));
       EXPECT_EQ(*std::max_element(norms.begin(), norms.end()), 0) << "the same products in the same order";
     }
+    const MV x = vectors(A.getDomainMap(), 3);
+    const Teuchos::Array<std::size_t> some{2, 0};
+    MV expected(A.getRangeMap(), 2), found(A.getRangeMap(), 2);
+    A.apply(*x.subView(some()), expected);
+    A.applyToWhole(*wholeOf(x).subView(some()), found);
+    found.update(-1, expected, 1);
+    EXPECT_EQ(found.getVector(0)->normInf() + found.getVector(1)->normInf(), 0) << "scattered columns";
     MV y(A.getRangeMap(), 1), tooShort(userMap(n + 1), 1);
     EXPECT_THROW(A.applyToWhole(tooShort, y), PlanMismatch);
   }

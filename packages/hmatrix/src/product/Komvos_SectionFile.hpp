@@ -63,7 +63,7 @@ struct FileKind {
 
 class SectionWriter {
  public:
-  /// Writes the header. \throws BadInput, as all that follows, if the stream takes no more
+  /// Writes the header. \throws BadInput, as all that follows, if writing fails
   /// \param where for errors: which function writes what
   SectionWriter(std::ostream& out, const FileKind& kind, std::string where);
 

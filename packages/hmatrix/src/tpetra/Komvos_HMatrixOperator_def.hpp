@@ -423,12 +423,17 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
   State& s = *state_;
   const bool transposed = mode != Teuchos::NO_TRANS;
   const halo_type &in = transposed ? *s.rowHalo : *s.columnHalo, &out = transposed ? *s.columnHalo : *s.rowHalo;
-  // Whatever is thrown here, nobody waits for what this rank would have sent.
+  const bool replaces = alpha == Traits::one() && beta == Traits::zero();
+  Teuchos::RCP<multivector_type> product;  // where it does not replace Y
+  // Whatever is thrown here, no rank waits for what this one would have sent.
   bool imported = false;
   try {
     Impl::requireMap("HMatrixOperator::apply: X", *X.getMap(), *s.map);
     Impl::requireMap("HMatrixOperator::apply: Y", *Y.getMap(), *s.map);
     s.reserve(X.getNumVectors());
+    if (!replaces) {
+      product = Teuchos::rcp(new multivector_type(s.map, X.getNumVectors()));  // of zeros
+    }
     multivector_type &x = transposed ? *s.rows : *s.columns, &y = transposed ? *s.columns : *s.rows;
     y.putScalar(Traits::zero());
     const auto add = [&](const matrix_type& matrix) { s.add(matrix, x, y, transposed); };
@@ -457,14 +462,13 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
     throw;
   }
   const multivector_type& y = transposed ? *s.columns : *s.rows;
-  if (alpha == Traits::one() && beta == Traits::zero()) {
+  if (replaces) {
     Y.putScalar(Traits::zero());
     out.doExport(y, Y, Tpetra::ADD_ASSIGN);
     return;
   }
-  multivector_type product(s.map, X.getNumVectors());  // of zeros
-  out.doExport(y, product, Tpetra::ADD_ASSIGN);
-  Y.update(alpha, product, beta);
+  out.doExport(y, *product, Tpetra::ADD_ASSIGN);
+  Y.update(alpha, *product, beta);
 }
 
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
@@ -482,7 +486,11 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::applyToWhole(co
     Impl::requireMap("HMatrixOperator::applyToWhole: Y", *Y.getMap(), *s.map);
     s.reserve(X.getNumVectors());
     const auto& space = Impl::defaultSpace<typename Node::execution_space>();
-    Impl::takeRows(space, s.columnsInWhole, X.getLocalViewDevice(Tpetra::Access::ReadOnly),
+    // Columns that are scattered over another vector have its view.
+    const auto whole = X.isConstantStride()
+                           ? Teuchos::rcpFromRef(X)
+                           : Teuchos::RCP<const multivector_type>(Teuchos::rcp(new multivector_type(X, Teuchos::Copy)));
+    Impl::takeRows(space, s.columnsInWhole, whole->getLocalViewDevice(Tpetra::Access::ReadOnly),
                    s.columns->getLocalViewDevice(Tpetra::Access::OverwriteAll));
     Impl::fence(space, "Komvos::HMatrixOperator::applyToWhole: columns are there");
     s.rows->putScalar(Teuchos::ScalarTraits<Scalar>::zero());
