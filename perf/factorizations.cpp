@@ -152,7 +152,7 @@ Json run(const Options& options, MPI_Comm comm) {
   std::vector<double> seconds;
   for (int sample = 0; sample < options.samples; ++sample) {
     mpiCheck(MPI_Barrier(comm), "MPI_Barrier");
-    solver.factorAgain(*problem.matrix);
+    solver.refactor(*problem.matrix);
     seconds.push_back(solver.report().factorSeconds);
   }
   Json json{{"library", solver.report().library},

@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "Komvos_ContiguousNumbering.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_NodeAwareImport.hpp"
@@ -37,7 +38,6 @@
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ResolvedOptions.hpp"
 #include "Komvos_SetupTransport.hpp"
-#include "Komvos_WholeNumbers.hpp"
 
 namespace Komvos {
 
@@ -86,7 +86,7 @@ class Factors {
 
   /// The same with other values in the same places; the pivots stay if they are still good.
   /// \return an error text, or nothing
-  std::string factorAgain(Rows matrix) {
+  std::string refactor(Rows matrix) {
     if (numeric_ == nullptr) {
       return factor(std::move(matrix));
     }
@@ -414,7 +414,7 @@ struct CoarseSolver::State {
     try {
       if (error.empty()) {
         Rows whole{structure.offsets, structure.columns, std::move(values)};
-        error = again ? factors.factorAgain(std::move(whole)) : factors.factor(std::move(whole));
+        error = again ? factors.refactor(std::move(whole)) : factors.factor(std::move(whole));
       }
     } catch (...) {
       error = Impl::textOf(std::current_exception());
@@ -440,7 +440,7 @@ Teuchos::RCP<const CoarseSolver::map_type> CoarseSolver::getDomainMap() const { 
 Teuchos::RCP<const CoarseSolver::map_type> CoarseSolver::getRangeMap() const { return state_->map; }
 std::size_t CoarseSolver::factorEntries() const { return state_->factors.entries(); }
 
-bool CoarseSolver::hasPlacesOf(const crs_matrix_type& matrix) const {
+bool CoarseSolver::hasSameGraph(const crs_matrix_type& matrix) const {
   const int same = Impl::localRows(matrix) == Impl::localLength(*state_->map) &&
                            Impl::localEntries(matrix) == Impl::localLength(*state_->entryMap) &&
                            Impl::hashOfPlaces(matrix) == state_->localStructure
@@ -451,9 +451,9 @@ bool CoarseSolver::hasPlacesOf(const crs_matrix_type& matrix) const {
   return onAll != 0;
 }
 
-void CoarseSolver::factorAgain(const crs_matrix_type& matrix) {
-  if (!hasPlacesOf(matrix)) {
-    throw BadInput("CoarseSolver::factorAgain: the matrix has entries in other places than before");
+void CoarseSolver::refactor(const crs_matrix_type& matrix) {
+  if (!hasSameGraph(matrix)) {
+    throw BadInput("CoarseSolver::refactor: the matrix has entries in other places than before");
   }
   throwOnAllIfAny(mpiOf(*state_->map), state_->factor(matrix, true, {}));
 }

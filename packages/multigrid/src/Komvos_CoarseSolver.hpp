@@ -47,12 +47,12 @@ class CoarseSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
              DefaultScalar alpha = 1.0, DefaultScalar beta = 0.0) const override;
 
   /// Whether a matrix on this communicator has its entries where the one that was factored has them. \note Collective.
-  bool hasPlacesOf(const crs_matrix_type& matrix) const;
+  bool hasSameGraph(const crs_matrix_type& matrix) const;
 
   /// Factors anew after values have changed: only these travel, and pivots stay where they are still good.
-  /// \note Collective. \throws BadInput on all ranks unless hasPlacesOf(matrix), or if it is singular; after that,
+  /// \note Collective. \throws BadInput on all ranks unless hasSameGraph(matrix), or if it is singular; after that,
   /// factor again before apply()
-  void factorAgain(const crs_matrix_type& matrix);
+  void refactor(const crs_matrix_type& matrix);
 
   /// Entries in the factors L and U; 0 on ranks that do not solve.
   std::size_t factorEntries() const;

@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "Komvos_ContiguousNumbering.hpp"
 #include "Komvos_DirectEngine.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_NodeAwareImport.hpp"
-#include "Komvos_WholeNumbers.hpp"
 
 namespace Komvos {
 
@@ -395,7 +395,7 @@ const HaloReport* DirectSolver::redistribution() const {
   return report.standard.total.interNodeMessages + report.standard.total.onNodeMessages > 0 ? &report : nullptr;
 }
 
-bool DirectSolver::hasPlacesOf(const crs_matrix_type& matrix) const {
+bool DirectSolver::hasSameGraph(const crs_matrix_type& matrix) const {
   int same = Impl::localRows(matrix) == Impl::localLength(*state_->map) &&
                      Impl::localEntries(matrix) == state_->entries && Impl::hashOfPlaces(matrix) == state_->places
                  ? 1
@@ -404,11 +404,11 @@ bool DirectSolver::hasPlacesOf(const crs_matrix_type& matrix) const {
   return same != 0;
 }
 
-void DirectSolver::factorAgain(const crs_matrix_type& matrix) {
-  if (!hasPlacesOf(matrix)) {
-    throw BadInput("DirectSolver::factorAgain: the matrix has entries in other places than before");
+void DirectSolver::refactor(const crs_matrix_type& matrix) {
+  if (!hasSameGraph(matrix)) {
+    throw BadInput("DirectSolver::refactor: the matrix has entries in other places than before");
   }
-  state_->afterFactoring(matrix, [&] { return state_->engine->factorAgain(valuesOf(matrix)); });
+  state_->afterFactoring(matrix, [&] { return state_->engine->refactor(valuesOf(matrix)); });
 }
 
 void DirectSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode, DefaultScalar alpha,

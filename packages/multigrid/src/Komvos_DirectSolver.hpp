@@ -76,15 +76,15 @@ class DirectSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
              DefaultScalar alpha = 1.0, DefaultScalar beta = 0.0) const override;
 
   /// Whether a matrix on this communicator has its entries where the one that was factored has them. \note Collective.
-  bool hasPlacesOf(const crs_matrix_type& matrix) const;
+  bool hasSameGraph(const crs_matrix_type& matrix) const;
 
   /// Factors anew after values have changed; the analysis stays.
-  /// \note Collective. \throws BadInput on all ranks unless hasPlacesOf(matrix), or as the constructor; after that,
+  /// \note Collective. \throws BadInput on all ranks unless hasSameGraph(matrix), or as the constructor; after that,
   /// factor again before apply()
-  void factorAgain(const crs_matrix_type& matrix);
+  void refactor(const crs_matrix_type& matrix);
 
   const DirectReport& report() const;
-  /// Entries of the factors, this rank's share of them.
+  /// Entries of the factors, the mean per rank.
   std::size_t factorEntries() const;
   /// What carries right-hand sides and solutions; null where they stay on their ranks.
   const HaloReport* redistribution() const;

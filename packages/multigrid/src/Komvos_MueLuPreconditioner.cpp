@@ -37,8 +37,8 @@ using Teuchos::RCP;
 class CoarsestSmoother : public Impl::LevelSmoother {
  public:
   virtual MPI_Comm comm() const = 0;
-  virtual bool hasPlacesOf(const Tpetra::CrsMatrix<>& matrix) const = 0;
-  virtual void factorAgain(const Tpetra::CrsMatrix<>& matrix) = 0;
+  virtual bool hasSameGraph(const Tpetra::CrsMatrix<>& matrix) const = 0;
+  virtual void refactor(const Tpetra::CrsMatrix<>& matrix) = 0;
 };
 
 template <class Solver>
@@ -61,8 +61,8 @@ class CoarsestSmootherOf : public CoarsestSmoother {
   MPI_Comm comm() const override {
     return Tpetra::Details::extractMpiCommFromTeuchos(*solver_.getDomainMap()->getComm());
   }
-  bool hasPlacesOf(const Tpetra::CrsMatrix<>& matrix) const override { return solver_.hasPlacesOf(matrix); }
-  void factorAgain(const Tpetra::CrsMatrix<>& matrix) override { solver_.factorAgain(matrix); }
+  bool hasSameGraph(const Tpetra::CrsMatrix<>& matrix) const override { return solver_.hasSameGraph(matrix); }
+  void refactor(const Tpetra::CrsMatrix<>& matrix) override { solver_.refactor(matrix); }
 
  private:
   bool isAlone_;  // the finest level has one rank
@@ -178,7 +178,7 @@ bool canFactorAgain(const CoarsestSmoother* before, const Tpetra::CrsMatrix<>& m
   const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
   int can = before != nullptr && Impl::haveTheSameRanks(comm, before->comm()) ? 1 : 0;
   mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &can, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
-  return can != 0 && before->hasPlacesOf(matrix);
+  return can != 0 && before->hasSameGraph(matrix);
 }
 
 /// Puts a direct solver in the place of the coarsest level's smoothers. After rebalancing, its matrix lives on a part
@@ -197,7 +197,7 @@ void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptio
   try {
     if (const auto matrix = levels.matrix(coarsest, "A"); !matrix.is_null()) {
       if (canFactorAgain(before.get(), *matrix)) {
-        before->factorAgain(*matrix);
+        before->refactor(*matrix);
         solver = before;
       } else {
         const ExchangeOptions& here = onFinest.on(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()));

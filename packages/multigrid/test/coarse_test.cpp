@@ -217,27 +217,27 @@ TEST(CoarseSolver, FactorsAgainWhereValuesHaveChanged) {
     return relativeResidual(matrix, x, b) < 1e-12;
   };
   EXPECT_TRUE(solves(*first));
-  solver.factorAgain(*second);
+  solver.refactor(*second);
   EXPECT_TRUE(solves(*second));
   EXPECT_FALSE(solves(*first));
-  ASSERT_TRUE(solver.hasPlacesOf(*singular));
-  EXPECT_THROW(solver.factorAgain(*singular), Komvos::BadInput);
-  solver.factorAgain(*first);
+  ASSERT_TRUE(solver.hasSameGraph(*singular));
+  EXPECT_THROW(solver.refactor(*singular), Komvos::BadInput);
+  solver.refactor(*first);
   EXPECT_TRUE(solves(*first));
 }
 
 TEST(CoarseSolver, DoesNotFactorAgainWithEntriesInOtherPlaces) {
   const auto matrix = grid(12, 0.3);
   Komvos::CoarseSolver solver(*matrix);
-  EXPECT_TRUE(solver.hasPlacesOf(*matrix));
+  EXPECT_TRUE(solver.hasSameGraph(*matrix));
   const auto narrow = rcp(new Matrix(matrix->getRowMap(), 1));
   for (std::size_t row = 0; row < Komvos::Impl::localLength(*matrix->getRowMap()); ++row) {
     const GO id = matrix->getRowMap()->getGlobalElement(static_cast<int>(row));
     narrow->insertGlobalValues(id, Teuchos::tuple<GO>(id), Teuchos::tuple<double>(1.0));
   }
   narrow->fillComplete();
-  EXPECT_FALSE(solver.hasPlacesOf(*narrow));
-  EXPECT_THROW(solver.factorAgain(*narrow), Komvos::BadInput);
+  EXPECT_FALSE(solver.hasSameGraph(*narrow));
+  EXPECT_THROW(solver.refactor(*narrow), Komvos::BadInput);
 }
 
 TEST(CoarseSolver, SetsUpWithoutAMessageToRanksThatDoNotSolve) {

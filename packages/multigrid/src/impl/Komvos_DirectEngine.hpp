@@ -35,7 +35,7 @@ class DirectEngine {
   /// \return an error text, or nothing
   virtual std::string factor() = 0;
   /// The same with other values in the same places.
-  virtual std::string factorAgain(const std::vector<double>& values) = 0;
+  virtual std::string refactor(const std::vector<double>& values) = 0;
   /// Of the last factorization; seconds are those of this rank.
   virtual DirectReport count() const = 0;
   /// Numbers of the rows whose right-hand sides and solutions this rank has; empty pointer: its rows of the matrix.

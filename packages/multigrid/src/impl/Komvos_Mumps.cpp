@@ -69,7 +69,7 @@ class Mumps : public DirectEngine {
     return failed() ? errorText() : factorNumerically();
   }
 
-  std::string factorAgain(const std::vector<double>& values) override {
+  std::string refactor(const std::vector<double>& values) override {
     takeValues(values);
     return factorNumerically();
   }

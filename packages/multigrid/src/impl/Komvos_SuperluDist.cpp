@@ -90,7 +90,7 @@ class SuperluDist : public DirectEngine {
     return factorAs(DOFACT);
   }
 
-  std::string factorAgain(const std::vector<double>& values) override {
+  std::string refactor(const std::vector<double>& values) override {
     given_.values = values;
     freeFactors();
     freeMatrix();

@@ -1,4 +1,4 @@
-/// \file Komvos_WholeNumbers.hpp
+/// \file Komvos_ContiguousNumbering.hpp
 /// Rows and columns of a distributed matrix, numbered from rank to rank.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "Komvos_WholeNumbers.hpp"
+#include "Komvos_ContiguousNumbering.hpp"
 
 #include "Komvos_Hash.hpp"
 
