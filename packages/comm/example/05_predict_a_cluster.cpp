@@ -76,7 +76,6 @@ int main() {
                              Komvos::RouteChoice::threeStep, Komvos::RouteChoice::axis}) {
     Komvos::InMemorySetupTransport transport(numRanks);
     const auto route = Komvos::makeRoute(choice, topology);
-    route->prepare(transport, patterns);
     const auto plans = Komvos::buildPlans(transport, topology, *route, patterns);
 
     const Komvos::RankTraffic sent = Komvos::trafficOf(plans).total;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace Komvos::Impl {
 
@@ -12,6 +13,15 @@ inline std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
+}
+
+/// Of a text, the same in all processes and programs.
+inline std::uint64_t hashOf(const std::string& text) {
+  std::uint64_t hash = text.size();
+  for (const char c : text) {
+    hash = mix(hash, static_cast<unsigned char>(c));
+  }
+  return hash;
 }
 
 }  // namespace Komvos::Impl

@@ -369,7 +369,7 @@ std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopolo
   const int numRanks = transport.numRanks();
   const std::string error = errorOf(patterns, ranks, numRanks, topology);
   std::uint64_t balance = 0;
-  std::uint64_t common = Impl::mix(topology.fingerprint(), std::hash<std::string>()(route.name()));
+  std::uint64_t common = Impl::mix(topology.fingerprint(), Impl::hashOf(route.name()));
   for (std::size_t i = 0; error.empty() && i < ranks.size(); ++i) {
     balance += Impl::balanceOf(patterns[i]);
   }

@@ -56,7 +56,7 @@ struct ExchangePlan {
 ///
 /// The builder knows no route. Unless the route is direct, at every stage it asks `route` for the next hop of each
 /// (value, destination), puts one copy of each value into one message per next hop, and sends the list of values and
-/// destinations along that hop.
+/// destinations along that hop. Calls route.prepare().
 /// \param patterns one for each rank the transport plays, normalized
 /// \note Collective on the transport.
 /// \throws BadInput on all ranks if a pattern is inconsistent, on any rank, or a route loses a value.

@@ -79,7 +79,8 @@ bool mayOverlap(const MultiVector& a, const MultiVector& b) {
   }
   const auto x = a.getLocalViewDevice(Tpetra::Access::ReadOnly);
   const auto y = b.getLocalViewDevice(Tpetra::Access::ReadOnly);
-  return x.data() + x.span() > y.data() && y.data() + y.span() > x.data();
+  const std::less<const void*> before;  // of pointers into two arrays, where < says nothing
+  return before(x.data(), y.data() + y.span()) && before(y.data(), x.data() + x.span());
 }
 
 /// Whether vectors of one shape have each entry at the same address.

@@ -9,7 +9,7 @@
 // 1. selectAllowed(): what the options allow. Its first entry is the baseline, which never leaves: the standard route
 // by
 //    messages where it is allowed.
-// 2. pruneByModel(): with a machine model, nobody is measured who cannot win.
+// 2. pruneByModel(): with a machine model, candidates that cannot win are not measured.
 // 3. A short round of measurements, of which keepFastest() keeps three, and a long one.
 // 4. fastest(): the baseline unless another one is clearly faster.
 // All of it rests on numbers that are the same on all ranks.

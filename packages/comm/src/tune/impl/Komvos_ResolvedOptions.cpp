@@ -27,8 +27,6 @@ namespace Komvos::Impl {
 
 namespace {
 
-std::uint64_t hashOf(const std::string& text) { return std::hash<std::string>()(text); }
-
 /// What must be alike on all ranks, compared in one reduction.
 class Agreement {
  public:
