@@ -84,9 +84,14 @@ def iteration(report, chosen, key):
                if times_of(operator, coarsest) > 0)
 
 
+def most_neighbours(operator):
+    """That a rank sends to or receives from by the standard route, whichever are more."""
+    standard = operator["routes"][0]
+    return max(standard["neighbours_max"], standard["sources_max"])
+
+
 def neighbours(report, names):
-    return max(operator["routes"][0]["neighbours_max"] for operator in report["operators"]
-               if operator["operator"] in names)
+    return max(most_neighbours(operator) for operator in report["operators"] if operator["operator"] in names)
 
 
 def is_simulated(report):
@@ -121,7 +126,7 @@ def levels(report):
     for operator in report["operators"]:
         fastest = min(operator["routes"], key=modelled)
         rows.append([f"{operator['level']} {operator['operator']}", f"{operator['rows']:,}",
-                     str(operator["routes"][0]["neighbours_max"]),
+                     str(most_neighbours(operator)),
                      *(f"{1e3 * route_time(operator, chosen, modelled):.3f}" for chosen in (is_standard, is_axis)),
                      f"{1e3 * fastest['modelled_seconds']:.3f}", fastest["route"]])
     head = ["operator", "rows", "neighbours", "standard", "best axis", "best", "route"]

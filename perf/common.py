@@ -134,6 +134,17 @@ def newest(paths):
     return paths[-1] if paths else None
 
 
+def newest_of_each(kind):
+    """The newest <date>-<commit>-<kind>-<case>.json of each case, of the machine whose results are shown."""
+    found = sorted((SHOWN).glob(f"*-{kind}-*.json"))
+    cases = sorted({path.name.split(f"-{kind}-")[1] for path in found})
+    return [newest(path for path in found if path.name.endswith(f"-{kind}-{case}")) for case in cases]
+
+
+def commits_of(reports):
+    return ", ".join(dict.fromkeys(report["commit"] for report in reports))
+
+
 def write(path, text):
     """Replaces a file at once: whoever reads it sees the old text or the new one."""
     temporary = path.with_name(path.name + ".tmp")

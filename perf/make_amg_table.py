@@ -34,7 +34,7 @@ def rows_of(report):
 def page(folder, files):
     reports = [common.read_results(file) for file in files]
     first = reports[0]
-    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=first["commit"], processor=first["processor"],
+    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=common.commits_of(reports), processor=first["processor"],
                          cores=first["cores"], samples=first["samples"], tolerance=first["tolerance"])]
     head = ["problem", "by", "iterations", "set-up", "solve", "whole", "solve of MueLu's", "whole of MueLu's"]
     for network, ranks in dict.fromkeys((report["network"], report["ranks"]) for report in reports):
@@ -49,10 +49,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
-    stamps = {file.name.split("-amg-")[0] for file in common.RESULTS.glob("*-cores/*-amg-*.json")}  # date and commit
-    if not stamps:
-        parser.error(f"no result of run_amg_solves.py in {common.RESULTS}")
-    files = sorted(common.RESULTS.glob(f"*-cores/{max(stamps)}-amg-*.json"))
+    files = common.newest_of_each("amg")
+    if not files:
+        parser.error(f"no result of run_amg_solves.py in {common.SHOWN}")
     common.write_page("AMG_SOLVES.md", page(files[0].parent, files), options.check, "make_amg_table.py")
 
 

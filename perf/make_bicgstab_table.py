@@ -14,7 +14,7 @@ are those without `Node-Aware Reductions`; "replicated" are those with whole vec
 matrices only. Belos' and ours run on Tpetra's matrix and on the node-aware one, PETSc's solvers on PETSc's. Each iteration
 of each has two products. Medians of samples in turn, 30 on up to 16 ranks and 15 on 64; a sample is a whole solve. Ratios
 are medians of ratios within a sample, to Belos' BICGSTAB on Tpetra's matrix: of the time of an iteration, and of a digit
-of the true residual.
+of the true residual. Other ratios in the text below are of medians.
 
 """
 READING = """What it shows: between hosts, with a partition of the graph, an iteration takes {ours} of Belos' time, and the best of

@@ -30,7 +30,7 @@ def rows_of(report):
 def page(folder, files):
     reports = [common.read_results(file) for file in files]
     first = reports[0]
-    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=first["commit"], processor=first["processor"],
+    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=common.commits_of(reports), processor=first["processor"],
                          cores=first["cores"], samples=first["samples"])]
     head = ["problem", "cycles", "MueLu's set-up", "`makeNodeAware`", "MueLu", "Komvos", "off", "Komvos of MueLu",
             "with `makeNodeAware`", "with set-up", "off of MueLu", "with `makeNodeAware`"]
@@ -47,10 +47,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
-    stamps = {file.name.split("-cycles-")[0] for file in common.RESULTS.glob("*/*-cycles-*.json")}  # date and commit
-    if not stamps:
-        parser.error(f"no result of run_v_cycles.py in {common.RESULTS}")
-    files = sorted(common.RESULTS.glob(f"*/{max(stamps)}-cycles-*.json"))
+    files = common.newest_of_each("cycles")
+    if not files:
+        parser.error(f"no result of run_v_cycles.py in {common.SHOWN}")
     common.write_page("V_CYCLES.md", page(files[0].parent, files), options.check, "make_cycle_table.py")
 
 

@@ -14,7 +14,7 @@ of shared memory and TCP alike. It refuses 0; with 64 no message is eager, with 
 longest time exceeds the shortest.
 
 INRIA RR-4372 asked this of MUMPS and SuperLU on a Cray T3E, whose MPI buffered all messages or those to 4 KB. With
-blocking sends SuperLU took up to 1.73 times as long with 4 KB (its Table 7: 108.2 s against 62.3 on 2 processors); with
+blocking sends SuperLU took up to 1.74 times as long with 4 KB (its Table 7: 108.2 s against 62.3 on 2 processors); with
 immediate sends and receives that are posted early 1.00 to 1.04 times (Table 8). Here the limit matters little inside a
 host, where the longest time exceeds the shortest by at most {inside}. Between hosts it does: by at most {between}.
 

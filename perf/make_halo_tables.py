@@ -180,13 +180,21 @@ def folder_with(run, preferred):
     return preferred if preferred in folders or not folders else max(folders)
 
 
+def break_even_text(tuned):
+    finite = sorted(exchanges for exchanges in tuned if exchanges < math.inf)
+    never = len(tuned) - len(finite)
+    if not finite:
+        return "Tuning never pays here."
+    median = statistics.median(tuned)
+    return (f"Break-even of tuning: {f'{median:,.0f} exchanges' if median < math.inf else 'never'} (median of halos; "
+            f"{finite[0]:,.0f} to {finite[-1]:,.0f}{f', never on {never} of {len(tuned)}' if never else ''}).")
+
+
 def section(folder, run):
     reports, halos = load(folder_with(run, folder), run)
     if not halos:
         return ""
     table, tuned = set_up_table(halos)
-    finite = sorted(exchanges for exchanges in tuned if exchanges < math.inf)
-    never = len(tuned) - len(finite)
     return f"""
 ## {RUNS[run]}
 
@@ -197,8 +205,7 @@ def section(folder, run):
 Set-up:
 
 {table}
-Break-even of tuning: {statistics.median(tuned):,.0f} exchanges (median of halos; {finite[0]:,.0f} to {finite[-1]:,.0f}\
-{f", never on {never} of {len(tuned)}" if never else ""}).
+{break_even_text(tuned)}
 """
 
 

@@ -19,7 +19,7 @@ Made by `perf/make_hmatrix_page.py` from the JSON files that `perf/run_hmatrix.p
 the commit and the machine. Times are medians, ratios are medians of ratios within a sample, in which all that is compared
 takes turns; a set-up is timed once. MB are 10^6 bytes, GB/s 10^9 bytes a second of the stored matrix. "Error" is that of a
 product with random values, relative, against all entries of some rows. Points are on a spiral around a sphere, or
-around a cylinder whose length grows with their number; the kernel is 1/r there, its mean over a point's share of the
+around a cylinder of radius 1 and length 4.8; the kernel is 1/r there, its mean over a point's share of the
 surface where r is 0, and the Laplace single layer on triangles for `komvos bem`.
 
 ![Time of a product](hmatrix.svg)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Writes perf/PRODUCTS.md from a result of run_products.py."""
 import argparse
+import statistics
 from pathlib import Path
 
 import common
@@ -14,8 +15,7 @@ nothing, once online tuning and the choice of overlap have settled; "tuned" is i
 tuned before, with room for all columns in shared memory. Ratios are medians of ratios within a sample; below 1 Komvos is
 faster. "MB" is what a product must read and write at the least on a rank (`leastProductBytes`, 10^6 bytes), GB/s that over
 Komvos' time; "of reading" compares with a loop that only reads as many bytes: 1 would be as fast as memory. With 4 ranks,
-two share a core. Tpetra with Isend uses the matrix that Tpetra has just used: where the caches hold it, it has that for an
-advantage over all others. Matrices beyond the caches without a good numbering are slow with any library: 1 and 2 ranks,
+two share a core. {order}Matrices beyond the caches without a good numbering are slow with any library: 1 and 2 ranks,
 and 1 and 3 columns, stand for them. One rank needs no partition by a graph, and a random matrix has one numbering.
 
 The goal is to be no slower than any of the others. {verdict}
@@ -29,6 +29,11 @@ is larger than 1 MiB it is prefetched, or, where rows are long, loops are not un
 does not make up for all of it. PETSc multiplies owned entries and ghosts one after the other, and so
 reads from half of x at a time.
 """
+
+# Of results from before the order was drawn anew in each sample.
+ROTATION = """The order of the variants is rotated, so that each
+follows the same one: where the caches hold a matrix, Tpetra with Isend finds what Tpetra has just read there, and "tuned"
+what Komvos has. """
 
 TUNED = "komvos, tuned before"
 SLOWER = 1.02  # noise is below
@@ -68,7 +73,7 @@ def summary(report):
         if ratios:
             slower = sum(one > 1 for one in ratios)
             lines.append(f"- against {label}: {ratios[0]:.2f} to {ratios[-1]:.2f}, median "
-                         f"{ratios[len(ratios) // 2]:.2f}; Komvos is slower in {slower} of {len(ratios)} cases")
+                         f"{statistics.median(ratios):.2f}; Komvos is slower in {slower} of {len(ratios)} cases")
     return "\n".join(lines)
 
 
@@ -95,6 +100,7 @@ def page(path):
     total = sum(len(run["results"]) for run in report["runs"])
     verdict = f"It is missed by more than {100 * (SLOWER - 1):.0f} % in {len(losses(report))} of {total} cases."
     parts = [HEAD.format(file=path.relative_to(common.ROOT), summary=summary(report), verdict=verdict,
+                         order="" if "order" in report else ROTATION,
                          **{key: report[key] for key in ("commit", "processor", "cores", "mpi", "samples")})]
     head = ["numbering", "ranks", "columns", "Tpetra", "PETSc", "Komvos", "of Tpetra", "of Isend", "of PETSc",
             "tuned", "MB", "GB/s", "of reading", "overlap"]

@@ -9,7 +9,7 @@ HEAD = """# How fast do rows of a matrix move?
 
 Made by `perf/make_row_transfer_page.py` from the JSON files that `perf/run_row_transfer.py` wrote to `{folder}`;
 commit {commit}, {processor}, {cores} cores, {samples} samples in turn unless it says otherwise. N rows on each rank with n
-entries each, columns all over the matrix. Times are medians, in microseconds; ratios are medians of ratios within a sample.
+entries each, columns all over the matrix. Times are medians, in microseconds; ratios to Tpetra's are medians of ratios within a sample, others ratios of medians.
 
 "pack" and "unpack" are local: all rows of a rank into one message and back. Tpetra's are `packCrsMatrixNew` and
 `unpackCrsMatrixAndCombineNew` (REPLACE, into a matrix that has the graph); ours are the kernels of

@@ -48,10 +48,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
-    stamps = {file.name.split("-setup-")[0] for file in common.RESULTS.glob("*/*-setup-*.json")}  # date and commit
-    if not stamps:
-        parser.error(f"no result of run_set_up.py in {common.RESULTS}")
-    files = sorted(common.RESULTS.glob(f"*/{max(stamps)}-setup-*.json"))
+    files = common.newest_of_each("setup")
+    if not files:
+        parser.error(f"no result of run_set_up.py in {common.SHOWN}")
     common.write_page("SET_UP.md", page(files[0].parent, files), options.check, "make_set_up_table.py")
 
 

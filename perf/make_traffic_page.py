@@ -43,7 +43,7 @@ def phase_rows(report):
 def page(folder, files):
     reports = [common.read_results(file) for file in files]
     first = reports[0]
-    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=first["commit"], processor=first["processor"],
+    parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=common.commits_of(reports), processor=first["processor"],
                          cores=first["cores"], ranks=first["ranks"])]
     for report in reports:
         moved = ", coarse levels repartitioned onto fewer ranks" if report["repartition"] else ""
@@ -57,10 +57,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
-    stamps = {file.name.split("-traffic-")[0] for file in common.RESULTS.glob("*/*-traffic-*.json")}  # date and commit
-    if not stamps:
-        parser.error(f"no result of run_multigrid_traffic.py in {common.RESULTS}")
-    files = sorted(common.RESULTS.glob(f"*/{max(stamps)}-traffic-*.json"))
+    files = common.newest_of_each("traffic")
+    if not files:
+        parser.error(f"no result of run_multigrid_traffic.py in {common.SHOWN}")
     common.write_page("MULTIGRID_TRAFFIC.md", page(files[0].parent, files), options.check, "make_traffic_page.py")
 
 

@@ -1,4 +1,6 @@
 """The tables of PAPERS.md and ALL_TO_FEW.md, from reports of `komvos analyze` and of the programs in perf/."""
+import statistics
+
 from common import markdown_table
 
 NETWORKS = ("torus", "fat-tree")
@@ -123,5 +125,5 @@ def crossover_table(points):
         gains = sorted(gain for n, gain in points if low <= n <= high)
         if gains:
             rows.append([f"{low} to {high}" if high < 10**6 else f"{low} and more", len(gains),
-                         f"{gains[0]:.2f}", f"{gains[len(gains) // 2]:.2f}", f"{gains[-1]:.2f}"])
+                         f"{gains[0]:.2f}", f"{statistics.median(gains):.2f}", f"{gains[-1]:.2f}"])
     return markdown_table(["neighbours", "halos", "least gain", "median", "most"], rows)

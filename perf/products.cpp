@@ -11,6 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <random>
 #include <vector>
 
 #include "Komvos_Error.hpp"
@@ -28,8 +29,8 @@
 #endif
 
 // How this works. For each width, all variants are made, their results compared with Tpetra's, and timed in turn: a
-// sample runs each of them a few times after a barrier, in an order that rotates; its time is the maximum over ranks.
-// "read" is not a product: each rank adds up as many bytes as a product must read and write at the least.
+// sample runs each of them a few times after a barrier, in an order that is drawn anew; its time is the maximum over
+// ranks. "read" is not a product: each rank adds up as many bytes as a product must read and write at the least.
 namespace {
 
 using namespace Komvos::Program;
@@ -191,10 +192,14 @@ Json ProductBench::run() {
   const double enough = 2e6;  // entries in a row, so that a sample is not too short to be timed
   const auto entries = static_cast<double>(Impl::localEntries(*matrix_) * x_->getNumVectors());
   const int repeats = static_cast<int>(maximum(std::max(1.0, std::ceil(enough / std::max(1.0, entries)))));
-  const std::size_t count = variants_.size();
+  std::vector<std::size_t> order(variants_.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::mt19937 random(1);  // the same on all ranks
   for (int sample = 0; sample < samples_; ++sample) {
-    for (std::size_t i = 0; i < count; ++i) {
-      Variant& variant = variants_[(i + sample) % count];
+    // Anew each time: who runs after a variant that reads the same values finds them in the caches.
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t i : order) {
+      Variant& variant = variants_[i];
       mpiCheck(MPI_Barrier(comm_), "MPI_Barrier");
       const double start = MPI_Wtime();
       for (int k = 0; k < repeats; ++k) {
@@ -256,6 +261,7 @@ void run(const Options& options) {
               {"ranks", comm->getSize()},
               {"rows", matrix->getGlobalNumRows()},
               {"entries", matrix->getGlobalNumEntries()},
+              {"order", "drawn anew in each sample"},
               {"samples", options.samples},
               {"processor", Impl::processorName()},
               {"mpi", Impl::mpiLibraryName()},
