@@ -226,6 +226,20 @@ class AnalyzeOutput(AnalyzeTest):
         self.assertEqual(json.loads(result.out)["ranks"], 4)
         self.assertIn("modelled", result.err)
         self.assertEqual(run(1, "analyze", *SLABS, "--quiet").out, "")
+        loud = self.folder / "loud.xml"
+        loud.write_text('<ParameterList><ParameterList name="MueLu"><Parameter name="verbosity" type="string" '
+                        'value="low"/></ParameterList></ParameterList>')
+        result = run(1, "analyze", "--problem", "laplace3d", "--n", 12, "--ranks", 4, "--ranks-per-node", 2,
+                     "--hierarchy", "--xml", loud, "--quiet", "--json", "-")
+        self.assertEqual(json.loads(result.out)["ranks"], 4, "what MueLu prints is elsewhere")
+
+    def test_csv_on_stdout(self):
+        file = self.folder / "table.csv"
+        self.assertEqual(run(1, "analyze", *SLABS, "--csv", file).code, 0)
+        self.assertEqual(run(1, "analyze", *SLABS, "--csv", "-").out, file.read_text())
+        self.check_refusal(run(1, "analyze", *SLABS, "--csv", "-", "--json", "-"), ["both"])
+        self.check_refusal(run(1, "analyze", *SLABS, "--csv", file, "--json", file), ["two outputs", file])
+        self.check_refusal(run(1, "analyze", *SLABS, "--plot", "-"), ["name of a file"])
 
     def test_a_pipe_as_output(self):
         pipe = self.folder / "pipe"

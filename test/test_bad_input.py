@@ -47,9 +47,15 @@ class BadInput(ProgramTest):
             "short line": (banner + "1 1 1\n1 1\n", ["line 3"]),
             "no size": (banner, ["rows"]),
             "column": (banner + "2 2 2\n1 1 1\n2 1 1\n", ["column 2"]),
+            "cut": (banner + "1 1 1\n1 1 1.2", ["line 3", "cut off"]),
+            "halves": (banner.replace("general", "symmetric") + "2 2 4\n1 1 1\n2 1 1\n1 2 1\n2 2 1\n",
+                       ["line 5", "above and below", "symmetric"]),
+            "diagonal": (banner.replace("general", "skew-symmetric") + "2 2 2\n2 1 1\n2 2 1\n",
+                         ["line 4", "skew-symmetric"]),
+            "windows": (banner.replace("\n", "\r\n") + "1 1 1\r\n1 1 1\r\n", ["line 1", "CR LF"]),
         }
         for name, (text, _) in texts.items():
-            (self.folder / name).write_text(text)
+            (self.folder / name).write_bytes(text.encode())
         self.check_refusals([(["solve", self.folder / name], words) for name, (_, words) in texts.items()])
 
     def test_bad_right_hand_sides(self):
@@ -57,7 +63,12 @@ class BadInput(ProgramTest):
         nan.write_text("%%MatrixMarket matrix array real general\n5 1\n0\n0\nnan\n0\n6\n")
         short = self.folder / "short.mtx"
         short.write_text("%%MatrixMarket matrix array real general\n5 1\n0\n")
+        cut, large, small = (self.folder / f"{name}.mtx" for name in ("cut", "large", "small"))
+        cut.write_text("%%MatrixMarket matrix array real general\n5 1\n1\n1\n1\n1\n-0.")
+        large.write_text("%%MatrixMarket matrix array real general\n5 1\n1\n1\n1\n1\n1e200\n")
+        small.write_text("%%MatrixMarket matrix array real general\n5 1\n0\n0\n0\n0\n1e-200\n")
         cases = ((BAD / "rhs_wrong_length.mtx", ["4 x 1", "5 x 1"]), (nan, ["line 5", "nan"]), (short, ["after 1"]),
+                 (cut, ["line 7", "cut off"]), (large, ["1e+200", "overflows"]), (small, ["1e-200", "norm is 0"]),
                  (self.folder / "none", ["no such file"]), (BAD / "small_good.mtx", ["coordinate"]))
         self.check_refusals([(["solve", BAD / "small_good.mtx", "--rhs", rhs], words) for rhs, words in cases])
 

@@ -50,6 +50,10 @@ class CommandLine(ProgramTest):
         result = run(2, "solve", BAD / "small_good.mtx", "--quiet")
         self.assertEqual((result.code, result.out, result.err), (0, "", ""))
 
+    def test_what_belos_prints_is_not_in_the_json(self):
+        result = run(2, "solve", "--problem", "laplace3d", "--n", 8, "--solver", "pcpg", "--quiet", "--json", "-")
+        self.assertEqual(json.loads(result.out)["solver"], "PCPG", result.err)
+
     def test_json_on_stdout_leaves_the_text_to_stderr(self):
         result = run(2, "solve", BAD / "small_good.mtx", "--json", "-")
         self.assertEqual(json.loads(result.out)["rows"], 5)

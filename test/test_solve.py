@@ -107,6 +107,20 @@ class SmallSystems(ProgramTest):
         self.assertEqual(report["iterations"], 0)
         self.assertEqual(read_vector(output), [0] * 5)
 
+    def test_outputs_replace_neither_each_other_nor_an_input(self):
+        mine, one = self.folder / "mine.mtx", self.folder / "one"
+        shutil.copy(BAD / "small_good.mtx", mine)
+        before = mine.read_bytes()
+        self.check_refusals([
+            (["solve", mine, "--output", mine], ["would replace", mine]),
+            (["solve", mine, "--output", one, "--json", one], ["two outputs", one]),
+        ])
+        self.assertEqual(mine.read_bytes(), before)
+        result = run(2, "solve", "--problem", "laplace3d", "--n", 10, "--prec", "none", "--max-iterations", 2, "--output",
+                     one)
+        self.assertEqual(result.code, 2, result.err)
+        self.assertIn("NOT converged", one.read_text()[:200])
+
     def test_output_files_are_whole_or_not_there(self):
         self.solve(2, BAD / "small_good.mtx", "--output", self.folder / "x.mtx")
         self.assertEqual({path.name for path in self.folder.iterdir()}, {"x.mtx", "report.json"})

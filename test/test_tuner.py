@@ -106,13 +106,26 @@ class Tuner(ProgramTest):
     def test_decisions_are_taken_for_every_halo_that_is_exchanged(self):
         file = self.folder / "decisions.json"
         arguments = ("--problem", "laplace3d", "--n", 20, "--ranks-per-node", 2)
-        first = self.solve(4, *arguments, "--save-tuning-cache", file)
+        first = self.solve(4, *arguments, *EXHAUSTIVE, "--save-tuning-cache", file)
         second = self.solve(4, *arguments, "--tuning-cache", file)
         self.assertEqual(second["iterations"], first["iterations"])
         self.assertEqual([halo["route"] for halo in second["halos"]], [halo["route"] for halo in first["halos"]])
         self.assertEqual([halo["name"] for halo in first["halos"]], ["A", "level 1 P", "level 1 R"])
         self.assertTrue(all(halo["used"] for halo in first["halos"]))
         self.assertTrue(all(halo["from_tuning_cache"] for halo in second["halos"]))
+
+    def test_a_run_that_is_too_short_to_decide_leaves_a_first_guess(self):
+        file = self.folder / "decisions.json"
+        on_pairs = (*self.PROBLEM, "--ranks-per-node", 2)
+        result = run(4, "solve", *on_pairs, "--max-iterations", 1, "--save-tuning-cache", file)
+        self.assertRegex(result.out, r"tuning cache +1 of 1 halos were used too little to be decided")
+        self.assertEqual([one["settled"] for one in json.loads(file.read_text())["decisions"]], [False])
+        halo = self.solve(4, *on_pairs, "--tuning-cache", file)["halos"][0]
+        self.assertEqual((halo["from_tuning_cache"], halo["began_as_similar"]), (False, True))
+        self.assertGreater(halo["uses"], 0, "it goes on tuning")
+        self.assertIn("too short to decide", halo["tuning_cache_note"])
+        halo = self.solve(4, *on_pairs, "--tuning-cache", file, "--require-tuning-cache")["halos"][0]
+        self.assertTrue(halo["from_tuning_cache"], "as asked for")
 
     def test_the_report_says_why_a_halo_keeps_the_standard_route(self):
         file = self.folder / "decisions.json"
@@ -167,7 +180,7 @@ class Tuner(ProgramTest):
 
     def test_damaged_decisions_are_refused(self):
         file = self.folder / "decisions.json"
-        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--save-tuning-cache", file)
+        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, *EXHAUSTIVE, "--save-tuning-cache", file)
         text = file.read_text()
         cut, typo, grid = (self.folder / f"{name}.json" for name in ("cut", "typo", "grid"))
         route = json.loads(text)["decisions"][0]["route"]

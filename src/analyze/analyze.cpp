@@ -2,6 +2,7 @@
 
 #include <Tpetra_Core.hpp>
 #include <iostream>
+#include <sstream>
 
 #include "Komvos_Error.hpp"
 #include "analyze/analyze_plot.hpp"
@@ -12,6 +13,7 @@
 #include "support/output_file.hpp"
 #include "support/parameter_file.hpp"
 #include "support/progress_line.hpp"
+#include "support/report_output.hpp"
 #include "support/run_collectively.hpp"
 
 namespace Komvos::Program {
@@ -29,11 +31,7 @@ void checkOutputs(const AnalyzeOptions& options) {
   if (!options.plotFile.empty()) {
     Gnuplot::requireInstalled("--plot");
   }
-  for (const std::string* const path : {&options.csvFile, &options.jsonFile, &options.plotFile}) {
-    if (!path->empty() && *path != "-") {
-      OutputFile::checkWritable(*path);
-    }
-  }
+  requireWritable({options.csvFile, options.jsonFile, options.plotFile}, MPI_COMM_SELF);
 }
 
 LevelOperators loadOperators(const AnalyzeOptions& options, const NodeTopology& nodes, const CommPtr& comm,
@@ -72,11 +70,10 @@ void writeReport(const AnalyzeOptions& options, const AnalyzeReport& report) {
   if (!options.quiet) {
     writeText(jsonOnStdout || options.csvFile == "-" ? std::cerr : std::cout, report);
   }
-  if (jsonOnStdout) {
-    writeJson(std::cout, report);
-  }
-  if (options.csvFile == "-") {
-    writeCsv(std::cout, report);
+  if (jsonOnStdout || options.csvFile == "-") {
+    std::ostringstream text;
+    (jsonOnStdout ? writeJson : writeCsv)(text, report);
+    writeToStdout(text.str());
   }
   writeOutput(options.jsonFile, report, writeJson);
   writeOutput(options.csvFile, report, writeCsv);
@@ -96,6 +93,7 @@ int runAnalyze(const AnalyzeOptions& options) {
   }
   const VirtualCluster cluster(options);
   checkOutputs(options);
+  keepStdoutFor(options.jsonFile == "-" ? options.jsonFile : options.csvFile);
   const auto parameters = readParameterFile(options.parameterFile, MPI_COMM_WORLD);
 
   AnalyzeReport report;

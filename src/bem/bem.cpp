@@ -257,7 +257,7 @@ void writeOutputs(const BemOptions& options, const BemReport& report, const BemM
 
 int runBem(const BemOptions& options) {
   const CommPtr comm = Tpetra::getDefaultComm();
-  keepStdoutForJson(options.jsonFile);
+  keepStdoutFor(options.jsonFile);
   BemReport report;
   const ExchangeOptions exchange = resolveExchange(options, mpiOf(comm), report);
   const std::string solver = solverOf(options);

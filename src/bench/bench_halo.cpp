@@ -131,7 +131,7 @@ Json timeOperators(const BenchHaloOptions& options, const Problem& problem, cons
 
 void writeReport(const Json& report, const std::string& path) {
   if (path == "-") {
-    writeJsonToStdout(report.dump(1) + "\n");
+    writeToStdout(report.dump(1) + "\n");
   } else if (!path.empty()) {
     OutputFile file(path);
     file.stream() << report.dump(1) << "\n";
@@ -201,7 +201,7 @@ int runBenchHalo(const BenchHaloOptions& options) {
   if (!options.jsonFile.empty() && !jsonOnStdout) {
     onRankZero(mpi, [&] { OutputFile::checkWritable(options.jsonFile); });
   }
-  keepStdoutForJson(options.jsonFile);
+  keepStdoutFor(options.jsonFile);
   Problem problem = loadProblem(options, comm);
   partition(problem, options.partition);
   Json report = reportHead(options, problem.name, *settings.exchange.topology);

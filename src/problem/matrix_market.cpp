@@ -276,6 +276,7 @@ std::int64_t checkMatrixFile(const std::string& path, std::int64_t largestIndex)
   const Size size = readMatrixSize(lines);
   checkMatrixSize(lines, size, banner, largestIndex);
   SingularityCheck check(size.rows);
+  bool anyAbove = false, anyBelow = false;  // the diagonal
   for (std::int64_t read = 0; read < size.entries; ++read) {
     if (!lines.nextData()) {
       lines.failAtEnd(count(size.entries) + " entries are announced, the file ends after " + count(read));
@@ -285,6 +286,15 @@ std::int64_t checkMatrixFile(const std::string& path, std::int64_t largestIndex)
     const double value = lines.real();
     lines.endOfLine();
     check.add(row, column, value);
+    anyAbove = anyAbove || column > row;
+    anyBelow = anyBelow || column < row;
+    if (banner.symmetry != "general" && anyAbove && anyBelow) {
+      lines.fail("entries above and below the diagonal of a " + banner.symmetry +
+                 " matrix: the file must have one half");
+    }
+    if (banner.symmetry == "skew-symmetric" && row == column) {
+      lines.fail("an entry on the diagonal of a skew-symmetric matrix");
+    }
     if (banner.symmetry != "general") {
       check.add(column, row, value);
     }

@@ -227,7 +227,7 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
 
 int runSolve(const SolveOptions& options) {
   const CommPtr comm = Tpetra::getDefaultComm();
-  keepStdoutForJson(options.jsonFile);
+  keepStdoutFor(options.jsonFile);
   SolveReport report;
   if (options.cycleTimes || !options.cyclePlotFile.empty()) {
     prepareToTimeCycles();

@@ -33,15 +33,18 @@ void requireWritable(const std::vector<std::string>& files, MPI_Comm comm) {
   });
 }
 
-void keepStdoutForJson(const std::string& jsonFile) {
-  if (jsonFile == "-" && realStdout == nullptr) {
+void keepStdoutFor(const std::string& file) {
+  if (file == "-" && realStdout == nullptr) {
     realStdout = std::cout.rdbuf(std::cerr.rdbuf());
   }
 }
 
-void writeJsonToStdout(const std::string& json) {
+void writeToStdout(const std::string& text) {
   std::ostream out(realStdout != nullptr ? realStdout : std::cout.rdbuf());
-  out << json << std::flush;
+  out << text << std::flush;
+  if (!out) {
+    throw BadInput("cannot write to standard output");
+  }
 }
 
 void writeReport(const std::string& text, const std::string& json, bool quiet, const std::string& jsonFile,
@@ -52,7 +55,7 @@ void writeReport(const std::string& text, const std::string& json, bool quiet, c
       (jsonOnStdout ? std::cerr : std::cout) << text << std::flush;
     }
     if (jsonOnStdout) {
-      writeJsonToStdout(json);
+      writeToStdout(json);
     } else if (!jsonFile.empty()) {
       OutputFile file(jsonFile);
       file.stream() << json;

@@ -13,11 +13,11 @@ namespace Komvos::Program {
 /// \note Collective on `comm`. \throws BadInput on all ranks, also where two are the same
 void requireWritable(const std::vector<std::string>& files, MPI_Comm comm);
 
-/// If JSON goes to stdout, whatever Trilinos prints goes to stderr from now on. \param jsonFile as of writeReport()
-void keepStdoutForJson(const std::string& jsonFile);
+/// If this output goes to stdout, whatever Trilinos prints goes to stderr from now on. \param file "-": stdout
+void keepStdoutFor(const std::string& file);
 
-/// After keepStdoutForJson(), too.
-void writeJsonToStdout(const std::string& json);
+/// After keepStdoutFor(), too. \throws BadInput if it cannot be written
+void writeToStdout(const std::string& text);
 
 /// Prints and writes a report, from rank 0.
 /// \param jsonFile empty: no JSON; "-": on stdout, the text then goes to stderr
