@@ -1,5 +1,5 @@
 /// \file Komvos_PrivateComm.hpp
-/// A communicator of our own beside the user's, so that our messages never meet his.
+/// A duplicate of the user's communicator, so that messages of the library and of the user cannot match.
 #pragma once
 
 #include <mpi.h>
@@ -56,7 +56,7 @@ class PrivateComm : public std::enable_shared_from_this<PrivateComm> {
   /// The tag of set-up messages whose receivers know the senders. Nobody receives these from any source.
   static constexpr int knownSetupTag = 3;
 
-  /// The one T that belongs to this communicator: what rooms above this one keep with it. Made by `make()`, which
+  /// The one T that belongs to this communicator: what layers above this one keep with it. Made by `make()`, which
   /// returns a std::shared_ptr<T>, when it is first asked for; destroyed on all ranks together, before the communicator
   /// is freed.
   /// \note Collective the first time, if `make` is.

@@ -4,8 +4,8 @@
 
 namespace Komvos {
 
-/// Of a value that arrives with the entry that is there, and in the reverse direction of several copies of one entry on
-/// their way to its owner.
+/// How an arriving value is combined with the entry that is there; in the reverse direction also how several copies of
+/// one entry are combined on their way to its owner.
 enum class Combine {
   insert,  ///< the value replaces the entry; of several copies the one of the highest rank wins, and of copies of one
            ///< rank the one with the highest target index

@@ -56,7 +56,7 @@ class SetupTransport {
 /// A. Lumsdaine, "Scalable communication protocols for dynamic sparse data exchange", PPoPP 2010.
 class MpiSetupTransport : public SetupTransport {
  public:
-  /// \note Collective on `comm`, the first time Komvos meets it.
+  /// \note Collective on `comm` on first use.
   explicit MpiSetupTransport(MPI_Comm comm);
   int numRanks() const override;
   const std::vector<int>& myRanks() const override { return me_; }

@@ -15,10 +15,10 @@
 
 namespace Komvos {
 
-/// Is the matrix it is made from: graph and values are shared, later changes of values show in both. Give it to Belos,
-/// or to anything that calls apply(), in place of the original. Where the storage of the original is not optimized
-/// (fillComplete with "Optimize Storage" = false), each of its fillComplete() makes new values: products show these if
-/// this matrix was made from an RCP, as makeNodeAware() does; other functions of the base class do not.
+/// A shallow copy of the matrix it is made from: graph and values are shared, changes of values show in both. Give it
+/// to Belos, or to anything that calls apply(), in place of the original. Where the storage of the original is not
+/// optimized (fillComplete with "Optimize Storage" = false), each of its fillComplete() makes new values: products show
+/// these if this matrix was made from an RCP, as makeNodeAware() does; other functions of the base class do not.
 ///
 /// apply() starts the exchange and multiplies rows that need no ghosts, or ghosts of this node only, while messages
 /// travel (Algorithm 3 of Bienz, Gropp and Olson), unless one pass over all rows after the exchange is faster: see

@@ -50,7 +50,7 @@ class NodeAwareDistributor {
   /// \return the number of imports \note Collective. \throws BadInput on all ranks if a rank does not exist
   std::size_t createFromSends(const Teuchos::ArrayView<const int>& exportProcIDs);
 
-  /// For who knows what it needs, and not who needs what it has.
+  /// For ranks that know what they need, but not who needs what they have.
   /// \param remoteIDs of what this rank needs, as their owners know them \param remoteProcIDs their owners
   /// \param[out] exportIDs, exportProcIDs what others need from here, and their ranks: exports, in this order. Imports
   ///        are in the order of `remoteIDs`, if that is sorted by owner, as Tpetra wants it; else sorted by owner.
@@ -82,7 +82,7 @@ class NodeAwareDistributor {
 
   /// \param exports [exports * numPackets] \param imports [imports * numPackets]
   /// \tparam Packet trivially copyable
-  /// \note Collective. \throws PlanMismatch if a view is too short; nobody waits
+  /// \note Collective. \throws PlanMismatch if a view is too short; no rank hangs
   template <class ExpView, class ImpView>
   void doPostsAndWaits(const ExpView& exports, std::size_t numPackets, const ImpView& imports) {
     move(false, exports, nullptr, numPackets, imports, nullptr);

@@ -173,7 +173,7 @@ class NodeAwareImport : public Teuchos::Describable {
   exchange_type<Scalar>& reverseExchange() const;
 
   /// In the place of a doImport, or of a doExport, by a rank that cannot take part because its own code threw before:
-  /// nobody waits, and ranks that would have got its values throw PlanMismatch. After startForward() it ends that use.
+  /// no rank hangs, and those that would have got its values throw PlanMismatch. After startForward() it ends that use.
   template <class Scalar>
   void abandonForward() const;
   template <class Scalar>

@@ -90,7 +90,7 @@ class RowTransfer {
   /// \param source of the same graph as in the last transfer()
   /// \param target what that returned, or another matrix of its graph
   /// \note Collective; no reduction after the first call. \throws PlanMismatch, as Exchange, if a matrix does not fit
-  /// or values did not arrive; nobody waits then
+  /// or values did not arrive; no rank hangs then
   void transferValues(const crs_matrix_type& source, crs_matrix_type& target);
   /// The same from arrays. \param source with the offsets and columns of the last transfer()
   void transferValues(const Arrays& source, crs_matrix_type& target);

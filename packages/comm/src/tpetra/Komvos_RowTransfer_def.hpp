@@ -526,7 +526,7 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::
                     }
                   }));
   const auto target = Teuchos::rcp(new crs_matrix_type(targetMap, local.map, merged.rowOffset, merged.columns, values));
-  // Tpetra lets nobody read arrays on the host of which somebody else has a view on the device.
+  // Tpetra refuses access on the host while somebody else has a view on the device.
   local.local = {};
   merged.columns = {};
   merged.rowOffset = {};

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The structure of the sources: which room may include which, what is public, and what files are called.
+"""The structure of the sources: which layer may include which, what is public, and what files are called.
 
-The rooms of packages/comm stand in its CMakeLists.txt from the ground up. A file includes files of its own room and of
-rooms before it. X/impl belongs to room X, and other rooms leave its headers alone. The library core is the files of
-core_rooms without files_with_kokkos; it includes nothing of Kokkos or Trilinos. The program has the room support, above
-it problem, and above that one room a subcommand.
+The layers of packages/comm stand in its CMakeLists.txt from the ground up. A file includes files of its own layer and of
+layers before it. X/impl belongs to layer X, and other layers leave its headers alone. The library core is the files of
+core_layers without files_with_kokkos; it includes nothing of Kokkos or Trilinos. The program has the layer support, above
+it problem, and above that one layer a subcommand.
 """
 import re
 import tempfile
@@ -13,12 +13,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Headers of an impl folder that another room may include, and why.
+# Headers of an impl folder that another layer may include, and why.
 SHARED_IMPL = {
     ("tpetra", "Komvos_GatherKernels.hpp"): "imports and exports pack and unpack with the kernels of the exchange",
     ("tune", "Komvos_NodeMemory.hpp"): "tuning gives back the shared memory that it measured in",
 }
-PROGRAM_ROOMS = ("support", "problem")  # from the ground up; a subcommand each above them
+PROGRAM_LAYERS = ("support", "problem")  # from the ground up; a subcommand each above them
 # What core may include besides its own files: C++, the system, MPI, hwloc, and JSON.
 CORE_LIBRARIES = re.compile(r"[a-z_]+|(dlfcn|mpi|hwloc|sched|unistd|sys/mman)\.h|nlohmann/json\.hpp")
 LIBRARIES = ("core", "comm")
@@ -54,9 +54,9 @@ class Package:
     def __init__(self, folder):
         self.cmake = (folder / "CMakeLists.txt").read_text(encoding="utf-8")
         self.src = folder / "src"
-        folders = {library: cmake_list(self.cmake, f"{library}_rooms") for library in LIBRARIES}
-        self.core_rooms = {room.partition("/")[0] for room in folders["core"]}
-        self.rooms = list(dict.fromkeys(room.partition("/")[0] for rooms in folders.values() for room in rooms))
+        folders = {library: cmake_list(self.cmake, f"{library}_layers") for library in LIBRARIES}
+        self.core_layers = {layer.partition("/")[0] for layer in folders["core"]}
+        self.layers = list(dict.fromkeys(layer.partition("/")[0] for layers in folders.values() for layer in layers))
         self.with_kokkos = set(cmake_list(self.cmake, "files_with_kokkos"))
         self.public_of = {library: cmake_list(self.cmake, f"Komvos_{library}_PUBLIC_HEADERS") for library in LIBRARIES}
         self.public = [header for headers in self.public_of.values() for header in headers]
@@ -65,7 +65,7 @@ class Package:
         self.files = {path.name: path.relative_to(self.src) for path in sources(self.src)}
 
     def is_core(self, file):
-        return file.parts[0] in self.core_rooms and file.as_posix() not in self.with_kokkos
+        return file.parts[0] in self.core_layers and file.as_posix() not in self.with_kokkos
 
     def includes(self):
         """(including file, included one), both as paths from src; None where there is no such file."""
@@ -74,19 +74,19 @@ class Package:
                 yield path.relative_to(self.src), self.files.get(name)
 
 
-def faults_of_rooms(package, shared_impl):
+def faults_of_layers(package, shared_impl):
     for file in package.files.values():
-        if file.parts[0] not in package.rooms:
-            yield f"{file} is in no room of CMakeLists.txt"
+        if file.parts[0] not in package.layers:
+            yield f"{file} is in no layer of CMakeLists.txt"
     for file, included in package.includes():
         if included is None:
             yield f"{file} includes a file that is not in {package.src}"
             continue
-        room, below = file.parts[0], included.parts[0]
-        if room in package.rooms and below in package.rooms and package.rooms.index(below) > package.rooms.index(room):
+        layer, below = file.parts[0], included.parts[0]
+        if layer in package.layers and below in package.layers and package.layers.index(below) > package.layers.index(layer):
             yield f"{file} includes {included}, which is above it"
-        if "impl" in included.parts and room != below and (room, included.name) not in shared_impl:
-            yield f"{file} includes {included}, which belongs to room {below} alone"
+        if "impl" in included.parts and layer != below and (layer, included.name) not in shared_impl:
+            yield f"{file} includes {included}, which belongs to layer {below} alone"
 
 
 def faults_of_core(package):
@@ -126,7 +126,7 @@ def needs_kokkos(package, file):
 def faults_of_permissions(package, shared_impl):
     """Exceptions that nobody needs any more."""
     used = {(file.parts[0], included.name) for file, included in package.includes() if included}
-    return [f"{room} does not include {name}" for room, name in shared_impl if (room, name) not in used]
+    return [f"{layer} does not include {name}" for layer, name in shared_impl if (layer, name) not in used]
 
 
 def faults_of_names(package):
@@ -177,8 +177,8 @@ def faults_of_program(src):
         for name in includes(path):
             if "/" not in name or len(file.parts) == 1:
                 continue  # a header of a library, or main.cpp, which includes all subcommands
-            room, below = file.parts[0], name.partition("/")[0]
-            known = (*PROGRAM_ROOMS, room)[:(*PROGRAM_ROOMS, room).index(room) + 1]
+            layer, below = file.parts[0], name.partition("/")[0]
+            known = (*PROGRAM_LAYERS, layer)[:(*PROGRAM_LAYERS, layer).index(layer) + 1]
             if below not in known or not (src / name).exists():
                 yield f"{file} includes {name}, which is not in {', '.join(known)}"
 
@@ -190,9 +190,9 @@ class TheTree(unittest.TestCase):
     def check(self, faults):
         self.assertEqual([], list(faults))
 
-    def test_rooms_include_their_own_files_and_those_below(self):
+    def test_layers_include_their_own_files_and_those_below(self):
         self.assertGreater(len(list(self.package.includes())), 100)
-        self.check(faults_of_rooms(self.package, SHARED_IMPL))
+        self.check(faults_of_layers(self.package, SHARED_IMPL))
 
     def test_core_knows_neither_kokkos_nor_trilinos(self):
         core = [file for file in self.package.files.values() if self.package.is_core(file)]
@@ -226,9 +226,9 @@ class TheTree(unittest.TestCase):
 class TheChecker(unittest.TestCase):
     """The checker finds each kind of fault in a small tree."""
 
-    CMAKE = ("set(core_rooms low)\nset(comm_rooms high high/impl)\nset(files_with_kokkos low/Komvos_K.hpp)\n"
-             'komvos_add_package_library(core "${core_rooms}"\n  src/low/Komvos_A.cpp)\n'
-             'komvos_add_package_library(comm "${comm_rooms}"\n  src/high/Komvos_B.cpp)\n'
+    CMAKE = ("set(core_layers low)\nset(comm_layers high high/impl)\nset(files_with_kokkos low/Komvos_K.hpp)\n"
+             'komvos_add_package_library(core "${core_layers}"\n  src/low/Komvos_A.cpp)\n'
+             'komvos_add_package_library(comm "${comm_layers}"\n  src/high/Komvos_B.cpp)\n'
              "set(Komvos_core_PUBLIC_HEADERS\n  src/low/Komvos_A.hpp)\n"
              "set(Komvos_comm_PUBLIC_HEADERS\n  src/low/Komvos_K.hpp\n  src/high/Komvos_B.hpp)\n"
              "install(FILES ${Komvos_comm_PUBLIC_HEADERS} DESTINATION include)\n")
@@ -248,7 +248,7 @@ class TheChecker(unittest.TestCase):
 
     def faults(self, files, shared_impl=()):
         package = Package(self.package(files, self.FILES))
-        return [*faults_of_rooms(package, shared_impl), *faults_of_core(package), *faults_of_permissions(package, shared_impl),
+        return [*faults_of_layers(package, shared_impl), *faults_of_core(package), *faults_of_permissions(package, shared_impl),
                 *faults_of_names(package), *faults_of_public_headers(package), *faults_of_definitions(package)]
 
     def test_a_sound_tree_has_no_faults(self):
@@ -259,7 +259,7 @@ class TheChecker(unittest.TestCase):
             ({"src/low/Komvos_D.cpp": '#include "Komvos_B.hpp"\n'},
              "low/Komvos_D.cpp includes high/Komvos_B.hpp, which is above"),
             ({"src/low/Komvos_D.cpp": '#include "Komvos_E.hpp"\n'}, "low/Komvos_D.cpp includes a file that is not in"),
-            ({"src/cellar/Komvos_D.cpp": ""}, "cellar/Komvos_D.cpp is in no room"),
+            ({"src/cellar/Komvos_D.cpp": ""}, "cellar/Komvos_D.cpp is in no layer"),
             ({"src/high/d.cpp": ""}, "d.cpp is not named Komvos_Type"),
             ({"src/high/Komvos_A.hpp": ""}, "Komvos_A.hpp is there twice"),
             ({"src/low/Komvos_A.hpp": '#include "Komvos_D.hpp"\n', "src/low/Komvos_D.hpp": ""},
@@ -286,11 +286,11 @@ class TheChecker(unittest.TestCase):
             with self.subTest(fault):
                 self.assertIn(fault, "\n".join(self.faults(files)))
 
-    def test_a_private_header_is_for_its_own_room_unless_that_is_allowed(self):
+    def test_a_private_header_is_for_its_own_layer_unless_that_is_allowed(self):
         files = {"CMakeLists.txt": self.CMAKE.replace("high/impl)", "high/impl top)", 1),
                  "src/top/Komvos_D.cpp": '#include "Komvos_C.hpp"\n'}
         self.assertEqual(self.faults(files),
-                         ["top/Komvos_D.cpp includes high/impl/Komvos_C.hpp, which belongs to room high alone"])
+                         ["top/Komvos_D.cpp includes high/impl/Komvos_C.hpp, which belongs to layer high alone"])
         allowed = {("top", "Komvos_C.hpp"): "a reason"}
         self.assertEqual(self.faults(files, allowed), [])
         self.assertEqual(self.faults({}, allowed), ["top does not include Komvos_C.hpp"])
