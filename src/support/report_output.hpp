@@ -16,7 +16,7 @@ void requireWritable(const std::vector<std::string>& files, MPI_Comm comm);
 /// If this output goes to stdout, whatever Trilinos prints goes to stderr from now on. \param file "-": stdout
 void keepStdoutFor(const std::string& file);
 
-/// After keepStdoutFor(), too. \throws BadInput if it cannot be written
+/// After keepStdoutFor(), too. In the end main() looks whether stdout could be written.
 void writeToStdout(const std::string& text);
 
 /// Prints and writes a report, from rank 0.
