@@ -33,15 +33,19 @@ struct BelosResult {
 /// \throws BadInput, listing the names there are
 std::string resolveSolver(const std::string& name, const MatrixTraits& traits, bool preconditioned);
 
-/// \param solver as resolveSolver() returns it \throws BadInput if it would pass over one of the parameters, as Belos'
-/// own solvers do without a word
+/// \param solver as resolveSolver() returns it
+/// \throws BadInput if it would pass over one of the parameters, as Belos' own solvers do without a word
 void requireParametersOf(const std::string& solver, const Teuchos::ParameterList& given);
 
 /// Solves A x = b from x = 0, all right-hand sides together. Where the recurrence of a solver has drifted from the true
-/// residual, so that Belos stops too early, the correction is solved for in turn. \param A           gives Belos its
-/// products \param plain       gives the true residual \param parameters  of Belos, "Convergence Tolerance" and
-/// "Maximum Iterations" among them \param b, x        as many columns each; x is set \param keepHistory costs a product
-/// an iteration \note Collective. \throws BadInput on all ranks if some right-hand sides are zero, but not all
+/// residual, so that Belos stops too early, the correction is solved for in turn.
+/// \param A           gives Belos its products
+/// \param plain       gives the true residual
+/// \param parameters  of Belos, "Convergence Tolerance" and "Maximum Iterations" among them
+/// \param b, x        as many columns each; x is set
+/// \param keepHistory costs a product an iteration
+/// \note Collective.
+/// \throws BadInput on all ranks if some right-hand sides are zero, but not all
 BelosResult solveWithBelos(const std::string& solver, const Teuchos::RCP<Tpetra::Operator<>>& A,
                            const Teuchos::RCP<Tpetra::Operator<>>& preconditioner, const Tpetra::Operator<>& plain,
                            const MultiVector& b, MultiVector& x, Teuchos::ParameterList& parameters, bool showProgress,

@@ -14,7 +14,8 @@ namespace Komvos::Program {
 void partition(Problem& problem, const std::string& kind);
 
 /// A part for each node (row / dofsPerNode) of this rank, by graph partitioning into as many parts as ranks, so that
-/// few entries cross parts. \note Collective.
+/// few entries cross parts.
+/// \note Collective.
 std::vector<int> partitionGraph(const Matrix& matrix, int dofsPerNode);
 
 /// Values over the map, in place of what they were over. \note Collective.

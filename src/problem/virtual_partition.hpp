@@ -16,7 +16,8 @@ namespace Komvos::Program {
 std::vector<int> virtualOwners(const Problem& problem, const std::string& kind, int numRanks);
 
 /// The rank of each coarse row: the one with the most weight |P| in the fine rows of its aggregate, the lowest of
-/// equals. \param rowsPerAggregate consecutive coarse rows that stay together
+/// equals.
+/// \param rowsPerAggregate consecutive coarse rows that stay together
 std::vector<int> coarseOwners(const Matrix& prolongator, const std::vector<int>& fineOwners, int rowsPerAggregate);
 
 }  // namespace Komvos::Program

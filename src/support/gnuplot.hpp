@@ -12,8 +12,10 @@ namespace Komvos::Program::Gnuplot {
 void requireInstalled(const std::string& option);
 
 /// Runs `script` and writes what it plots as an SVG file, as a whole or not at all. The same script gives the same
-/// file. \param script gnuplot commands to follow `set terminal`; texts are plain, not in gnuplot's markup \throws
-/// BadInput if the file cannot be written \throws Error with gnuplot's message if the script fails
+/// file.
+/// \param script gnuplot commands to follow `set terminal`; texts are plain, not in gnuplot's markup
+/// \throws BadInput if the file cannot be written
+/// \throws Error with gnuplot's message if the script fails
 void drawSvg(const std::string& path, int width, int height, const std::string& script);
 
 /// `text` as a string of a script.

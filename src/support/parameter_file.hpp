@@ -11,7 +11,9 @@
 namespace Komvos::Program {
 
 /// A ParameterList in Teuchos' XML with the sublists "MueLu" and "Belos", or fewer; an empty one for an empty path.
-/// Rank 0 reads the file. \note Collective. \throws BadInput on all ranks
+/// Rank 0 reads the file.
+/// \note Collective.
+/// \throws BadInput on all ranks
 Teuchos::RCP<Teuchos::ParameterList> readParameterFile(const std::string& path, MPI_Comm comm);
 
 }  // namespace Komvos::Program

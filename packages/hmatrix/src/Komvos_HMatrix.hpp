@@ -134,7 +134,9 @@ class HMatrix {
                           value_type alpha = 1.0, value_type beta = 0.0) const;
 
   /// From now on, row i of the matrix is row rows[i] of vectors of `vectorRows` rows, and column j the same by
-  /// columns[j]: so that several matrices share vectors. \param rows [numRows()] \param columns [numColumns()]
+  /// columns[j]: so that several matrices share vectors.
+  /// \param rows [numRows()]
+  /// \param columns [numColumns()]
   /// \throws BadInput if a list has another length, a place twice, or one that is not in the vector
   void placeIn(const std::vector<int>& rows, int vectorRows, const std::vector<int>& columns, int vectorColumns);
 

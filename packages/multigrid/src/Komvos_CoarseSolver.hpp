@@ -50,8 +50,9 @@ class CoarseSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
   bool hasSameGraph(const crs_matrix_type& matrix) const;
 
   /// Factors anew after values have changed: only these travel, and pivots stay where they are still good.
-  /// \note Collective. \throws BadInput on all ranks unless hasSameGraph(matrix), or if it is singular; after that,
-  /// factor again before apply()
+  /// \note Collective.
+  /// \throws BadInput on all ranks unless hasSameGraph(matrix), or if it is singular; after that, factor again before
+  /// apply()
   void refactor(const crs_matrix_type& matrix);
 
   /// Entries in the factors L and U; 0 on ranks that do not solve.

@@ -332,7 +332,8 @@ struct DirectSolver::State {
   /// Solves twice and looks at what comes out. Solutions that do not solve show that the library is broken. Their
   /// growth is a lower bound of the condition number; the second solve starts from the first solution, which is most of
   /// what the inverse makes large. As in CoarseSolver, no digit but perhaps one is right where the inverse of that
-  /// number is at most 10 eps. \note Collective.
+  /// number is at most 10 eps.
+  /// \note Collective.
   void requireUsefulFactors(const crs_matrix_type& matrix) {
     const Scaling scaling(matrix, comm);
     auto probe = Impl::vectorOf(matrix.getRangeMap(), [&](int i) { return probeEntry(firstRow + i); });

@@ -79,8 +79,9 @@ class DirectSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
   bool hasSameGraph(const crs_matrix_type& matrix) const;
 
   /// Factors anew after values have changed; the analysis stays.
-  /// \note Collective. \throws BadInput on all ranks unless hasSameGraph(matrix), or as the constructor; after that,
-  /// factor again before apply()
+  /// \note Collective.
+  /// \throws BadInput on all ranks unless hasSameGraph(matrix), or as the constructor; after that, factor again before
+  /// apply()
   void refactor(const crs_matrix_type& matrix);
 
   const DirectReport& report() const;

@@ -172,8 +172,9 @@ void setUserData(Teuchos::ParameterList& parameters, const RCP<Tpetra::MultiVect
   }
 }
 
-/// Whether the coarsest matrix can be factored again where the one before was. \param before null: there was none on
-/// this rank \note Collective on the communicator of the matrix.
+/// Whether the coarsest matrix can be factored again where the one before was.
+/// \param before null: there was none on this rank
+/// \note Collective on the communicator of the matrix.
 bool canFactorAgain(const CoarsestSmoother* before, const Tpetra::CrsMatrix<>& matrix) {
   const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
   int can = before != nullptr && Impl::haveTheSameRanks(comm, before->comm()) ? 1 : 0;
@@ -182,8 +183,9 @@ bool canFactorAgain(const CoarsestSmoother* before, const Tpetra::CrsMatrix<>& m
 }
 
 /// Puts a direct solver in the place of the coarsest level's smoothers. After rebalancing, its matrix lives on a part
-/// of the ranks, and the others have none. If it throws on some ranks, all ranks of `comm` throw. \param solver the one
-/// before, if any; replaced if it does not fit \note Collective on `comm`, the communicator of the finest level.
+/// of the ranks, and the others have none. If it throws on some ranks, all ranks of `comm` throw.
+/// \param solver the one before, if any; replaced if it does not fit
+/// \note Collective on `comm`, the communicator of the finest level.
 void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptions& options,
                          const CoarsestChoice& choice, std::shared_ptr<CoarsestSmoother>& solver) {
   const int coarsest = levels.count() - 1;

@@ -55,8 +55,8 @@ struct NodeAwareHierarchy {
 /// is given such a matrix. After MueLu::ReuseTpetraPreconditioner, call it again, before the next apply: what MueLu has
 /// kept stays, and what it has made anew takes over the decisions (ExchangeOptions::reuseDecisions).
 ///
-/// \note Collective on the communicator of the finest level. \throws BadInput on all its ranks if the options cannot be
-/// used; the hierarchy then is as it was.
+/// \note Collective on the communicator of the finest level.
+/// \throws BadInput on all its ranks if the options cannot be used; the hierarchy then is as it was.
 NodeAwareHierarchy makeNodeAware(
     MueLu::Hierarchy<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>& hierarchy,
     const ExchangeOptions& options = {});

@@ -42,8 +42,9 @@ struct Settings {
   std::optional<bool> staged;
 };
 
-/// Reads the environment afresh. \throws BadInput on a variable KOMVOS_... that is not listed above, or a value of
-/// a switch other than 0 and 1. The other values are checked where they are used.
+/// Reads the environment afresh.
+/// \throws BadInput on a variable KOMVOS_... that is not listed above, or a value of a switch other than 0 and 1. The
+/// other values are checked where they are used.
 Settings readSettings();
 
 /// Whether tests want staged messages wherever the vectors are: KOMVOS_STAGED.

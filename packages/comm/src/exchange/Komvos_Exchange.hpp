@@ -80,10 +80,12 @@ class Exchange {
 
   /// Allocates for `maxColumns` columns; more are allocated when they are first used, and then go by messages. 0 is one
   /// column, and in shared memory as many as cost little: 8, or fewer where that is more than 1 MiB for a rank. The
-  /// same on all ranks. \param comm the communicator the plan was built on \param mpiIsGpuAware whether MPI may be
-  /// given device pointers, the same on all ranks, as in PlannedHalo \param forceStaging for tests: all messages have
-  /// host memory of their own, see Settings; the same on all ranks \note Collective on `comm`. \throws BadInput if
-  /// `onNode` is IntraNode::automatic; Error on all ranks if MPI has no tags left for it
+  /// same number on all ranks.
+  /// \param comm the communicator the plan was built on
+  /// \param mpiIsGpuAware whether MPI may be given device pointers, the same on all ranks, as in PlannedHalo
+  /// \param forceStaging for tests: all messages have host memory of their own, see Settings; the same on all ranks
+  /// \note Collective on `comm`.
+  /// \throws BadInput if `onNode` is IntraNode::automatic; Error on all ranks if MPI has no tags left for it
   Exchange(MPI_Comm comm, std::shared_ptr<const ExchangePlan> plan, int maxColumns = 0,
            IntraNode onNode = IntraNode::messages, bool mpiIsGpuAware = gpuAwareMpi(),
            bool forceStaging = stagingForced());

@@ -47,7 +47,8 @@ class NodePairing {
   const Part& partOf(int from, int to, int local) const;
 
   /// The ranks that send to `pattern.rank` while values are gathered on their node (step 0), cross the network (1) and
-  /// are scattered (2), ascending. \param pattern of a rank that this process plays, as agree() had it
+  /// are scattered (2), ascending.
+  /// \param pattern of a rank that this process plays, as agree() had it
   std::vector<int> sources(int step, const Pattern& pattern, const NodeTopology& topology) const;
 
   /// Rank on `from` that sends to node `to`, and rank on `to` that receives, where nothing is split.

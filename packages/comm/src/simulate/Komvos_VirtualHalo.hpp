@@ -32,9 +32,10 @@ class VirtualHalo {
   };
 
   /// The halo of y = A x. A rank needs the entries of x that its rows refer to, P(r) and D(r,t) of Bienz, Gropp and
-  /// Olson, eq. (8) and (9). The time is linear in the number of matrix entries. \param rowOwner    rank of each entry
-  /// of y, one for each row \param columnOwner rank of each entry of x, one for each column \throws BadInput if a rank
-  /// or a column is out of range, or rowOwner has another length than numRows
+  /// Olson, eq. (8) and (9). The time is linear in the number of matrix entries.
+  /// \param rowOwner    rank of each entry of y, one for each row
+  /// \param columnOwner rank of each entry of x, one for each column
+  /// \throws BadInput if a rank or a column is out of range, or rowOwner has another length than numRows
   static VirtualHalo ofProduct(int numRanks, const CsrStructure& matrix, const std::vector<int>& rowOwner,
                                const std::vector<int>& columnOwner);
 

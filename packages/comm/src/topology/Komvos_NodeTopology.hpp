@@ -49,7 +49,8 @@ class NodeTopology {
   static NodeTopology parse(const std::string& text, int numRanks);
 
   /// The sockets of these nodes, numbered as nodes are: on each node `ranksPerSocket` ranks on the first, as many on
-  /// the next, by local rank; the last takes what is left. \throws BadInput unless the number is at least 1.
+  /// the next, by local rank; the last takes what is left.
+  /// \throws BadInput unless the number is at least 1.
   NodeTopology sockets(int ranksPerSocket) const;
 
   int numRanks() const { return numRanks_; }

@@ -49,7 +49,9 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
   /// The same, and keeps the original. \note Collective, and throws, as above.
   explicit NodeAwareCrsMatrix(const Teuchos::RCP<const crs_matrix_type>& matrix, const ExchangeOptions& options = {});
   /// Several at once, and keeps the originals: the ranks agree on all halos together, in as many messages as one matrix
-  /// takes. \param matrices on `comm`, in the same order on all ranks \note Collective, and throws, as above.
+  /// takes.
+  /// \param matrices on `comm`, in the same order on all ranks
+  /// \note Collective, and throws, as above.
   static std::vector<Teuchos::RCP<NodeAwareCrsMatrix>> several(
       MPI_Comm comm, const std::vector<Teuchos::RCP<const crs_matrix_type>>& matrices,
       const ExchangeOptions& options = {});

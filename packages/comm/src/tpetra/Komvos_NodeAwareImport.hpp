@@ -85,7 +85,8 @@ class NodeAwareImport : public Teuchos::Describable {
   /// The same for an Export. \note Collective, and throws, as above.
   explicit NodeAwareImport(const export_type& exporter, const ExchangeOptions& options = {});
   /// Several at once, such as those of a multigrid hierarchy: the ranks agree on all of them together, in as many
-  /// messages as one takes. \param transfers Imports and Exports between maps on `comm`, in the same order on all ranks
+  /// messages as one takes.
+  /// \param transfers Imports and Exports between maps on `comm`, in the same order on all ranks
   /// \note Collective, and throws, as above.
   static std::vector<std::unique_ptr<NodeAwareImport>> several(MPI_Comm comm,
                                                                const std::vector<const transfer_type*>& transfers,
@@ -158,8 +159,9 @@ class NodeAwareImport : public Teuchos::Describable {
   /// \note Collective.
   template <class Scalar>
   exchange_type<Scalar>& startForward() const;
-  /// The exchange is over. \param seconds that the user waited for what it is part of, \param exposed of these, in the
-  /// exchange itself; both count only where wantsTimes()
+  /// The exchange is over.
+  /// \param seconds that the user waited for what it is part of,
+  /// \param exposed of these, in the exchange itself; both count only where wantsTimes()
   void finishForward(double seconds, double exposed, int columns) const;
   /// The same without a time, after an exception.
   void finishForward() const;
@@ -168,7 +170,8 @@ class NodeAwareImport : public Teuchos::Describable {
   bool isSampling() const;
 
   /// For exchanges in the reverse direction: always along the same route, so that sums do not depend on what was
-  /// measured. \note Collective the first time.
+  /// measured.
+  /// \note Collective the first time.
   template <class Scalar>
   exchange_type<Scalar>& reverseExchange() const;
 

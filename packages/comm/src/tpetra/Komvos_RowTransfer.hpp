@@ -75,8 +75,9 @@ class RowTransfer {
   ///        or INSERT: the row of the highest rank replaces the others
   /// \param domain, range of the result; null: those of the source
   /// \return rows of the target map, columns sorted, without repetitions, fill-complete
-  /// \note Collective. \throws BadInput on all ranks if the source does not fit, a mode is none of these, or a column
-  /// is not in the domain map; PlanMismatch on all ranks if a row did not arrive as it was packed
+  /// \note Collective.
+  /// \throws BadInput on all ranks if the source does not fit, a mode is none of these, or a column is not in the
+  /// domain map; PlanMismatch on all ranks if a row did not arrive as it was packed
   Teuchos::RCP<crs_matrix_type> transfer(const crs_matrix_type& source, Tpetra::CombineMode mode,
                                          Teuchos::RCP<const map_type> domain = Teuchos::null,
                                          Teuchos::RCP<const map_type> range = Teuchos::null);
@@ -89,8 +90,8 @@ class RowTransfer {
   /// The same for values alone, with the mode of the last transfer().
   /// \param source of the same graph as in the last transfer()
   /// \param target what that returned, or another matrix of its graph
-  /// \note Collective; no reduction after the first call. \throws PlanMismatch, as Exchange, if a matrix does not fit
-  /// or values did not arrive; no rank hangs then
+  /// \note Collective; no reduction after the first call.
+  /// \throws PlanMismatch, as Exchange, if a matrix does not fit or values did not arrive; no rank hangs then
   void transferValues(const crs_matrix_type& source, crs_matrix_type& target);
   /// The same from arrays. \param source with the offsets and columns of the last transfer()
   void transferValues(const Arrays& source, crs_matrix_type& target);

@@ -37,12 +37,15 @@ struct PlannedHalo {
 /// tuned before (ExchangeOptions::reuseDecisions). Else it depends on ExchangeOptions::tuning. Online: the plan is that
 /// of the standard route, and others are tried while the halo is used. Exhaustive: the machine model rejects candidates
 /// that cannot win, the others are timed on this halo, in turn, and the standard route by messages is kept unless
-/// another candidate is clearly faster. \param pattern need not be normalized \note Collective on `comm`. \throws
-/// BadInput on all ranks if a pattern, topology, option or tuning cache on one of them cannot be used.
+/// another candidate is clearly faster.
+/// \param pattern need not be normalized
+/// \note Collective on `comm`.
+/// \throws BadInput on all ranks if a pattern, topology, option or tuning cache on one of them cannot be used.
 PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& options);
 
 /// Several halos of one communicator, such as those of a multigrid level: ranks agree on all of them in two collective
-/// operations, which one halo takes as well. \param patterns one for each halo, equally many on all ranks
+/// operations, which one halo takes as well.
+/// \param patterns one for each halo, equally many on all ranks
 std::vector<PlannedHalo> planHalos(MPI_Comm comm, std::vector<Pattern> patterns, const ExchangeOptions& options);
 
 namespace Impl {

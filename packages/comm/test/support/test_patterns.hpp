@@ -32,9 +32,10 @@ class Random {
   std::mt19937 engine_;
 };
 
-/// For each rank the values of other ranks it needs, and each value's owner: the text-book description. \return the
-/// patterns of all ranks, targets numbered from 0 in order of `needs`. \param owner   rank of each global index \param
-/// needs   for each rank, the global indices it needs; its own are ignored
+/// For each rank the values of other ranks it needs, and each value's owner: the text-book description.
+/// \return the patterns of all ranks, targets numbered from 0 in order of `needs`.
+/// \param owner   rank of each global index
+/// \param needs   for each rank, the global indices it needs; its own are ignored
 inline std::vector<Komvos::Pattern> patternsFromNeeds(const std::vector<int>& owner,
                                                       const std::vector<std::vector<int>>& needs) {
   std::vector<Komvos::Pattern> patterns(needs.size());

@@ -48,7 +48,8 @@ bool onAnyRank(bool here) {
 using Preparation = std::function<std::function<void()>(std::size_t columns)>;
 
 /// Lets work fail on one rank at its first allocation or kernel, at its second, and so on, until it does not fail. Each
-/// time it has more columns, so that all buffers are too small. \param check is called in between
+/// time it has more columns, so that all buffers are too small.
+/// \param check is called in between
 /// \param columns the fewest; of few values, packing and unpacking are no kernels
 void checkFailures(const Preparation& prepare, const std::function<void()>& check, std::size_t columns = 2) {
   int rank = 0;

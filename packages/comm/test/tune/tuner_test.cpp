@@ -293,7 +293,8 @@ TEST(Tuner, RefusesRoutesThatDoNotFitOnAllRanksAlike) {
 }
 
 /// Each rank of the first half needs many values of its partner in the second, and the reverse: to send them through
-/// one rank of a node takes longer than to send them side by side. \return the patterns of all ranks
+/// one rank of a node takes longer than to send them side by side.
+/// \return the patterns of all ranks
 std::vector<Pattern> partnersHalo(int ranksPerNode, int values = 20000) {
   const int size = worldSize();
   Needs halo;

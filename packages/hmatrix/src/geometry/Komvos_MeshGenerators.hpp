@@ -12,11 +12,12 @@ namespace Komvos {
 TriangleMesh sphereMesh(int numTriangles, double radius = 1, const Point3& centre = {});
 
 /// A closed cylinder around the z axis, of exactly `numTriangles` triangles of about the same size, from z = 0 to
-/// `height`. \throws BadInput unless numTriangles is even and at least 24, and the lengths above 0
+/// `height`.
+/// \throws BadInput unless numTriangles is even and at least 24, and the lengths above 0
 TriangleMesh cylinderMesh(int numTriangles, double radius = 1, double height = 4);
 
-/// Two spheres of the same radius at z = +-distance / 2: bodies 0 (above) and 1. \throws BadInput as sphereMesh(), with
-/// half of the triangles, or if the spheres touch
+/// Two spheres of the same radius at z = +-distance / 2: bodies 0 (above) and 1.
+/// \throws BadInput as sphereMesh(), with half of the triangles, or if the spheres touch
 TriangleMesh twoSpheresMesh(int numTriangles, double radius = 0.25, double distance = 1);
 
 /// `perSide`^3 spheres of radius `radius` at the points of a cubic lattice, `distance` apart: a body each. The first is

@@ -64,7 +64,8 @@ KOKKOS_INLINE_FUNCTION EdgeIntegral edgeIntegral(const Point3& a, const Point3& 
 }
 
 /// The solid angle, of no sign, as the sum over edges of the angles of (R0^2 + |d| r+ + i t l+) and (R0^2 + |d| r- - i
-/// t l-) (R. D. Graglia, 1993): the angle of their product. \param a, b, c the corners, as seen from x
+/// t l-) (R. D. Graglia, 1993): the angle of their product.
+/// \param a, b, c the corners, as seen from x
 KOKKOS_INLINE_FUNCTION double solidAngleByEdges(const Point3& a, const Point3& b, const Point3& c, const Point3& normal,
                                                 double height) {
   const Point3* const corners[] = {&a, &b, &c, &a};

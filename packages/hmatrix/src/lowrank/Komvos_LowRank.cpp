@@ -187,8 +187,8 @@ class CrossSearch {
     return sum;
   }
 
-  /// Looks at unused rows and columns, one in each of a few equal parts of the block. \return the worst of them, or
-  /// none if, judged by these, the residual is below the accuracy
+  /// Looks at unused rows and columns, one in each of a few equal parts of the block.
+  /// \return the worst of them, or none if, judged by these, the residual is below the accuracy
   Place worstSample(double accuracy) {
     const int most = squaredNorm_ > 0 ? 2 : 8;  // nothing was found yet: look closer
     Place worst;

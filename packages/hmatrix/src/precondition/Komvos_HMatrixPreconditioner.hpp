@@ -73,8 +73,9 @@ class HMatrixPreconditioner : public Tpetra::Operator<Scalar, LocalOrdinal, Glob
   Teuchos::RCP<const map_type> getRangeMap() const override;
 
   /// Y = alpha M X + beta Y, M the approximate inverse. Y may be X. With beta = 0, Y is not read.
-  /// \note Collective. \throws PlanMismatch if a vector has other elements than the map, or another order; BadInput for
-  /// a transposed product
+  /// \note Collective.
+  /// \throws PlanMismatch if a vector has other elements than the map, or another order; BadInput for a transposed
+  /// product
   void apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode = Teuchos::NO_TRANS,
              Scalar alpha = Teuchos::ScalarTraits<Scalar>::one(),
              Scalar beta = Teuchos::ScalarTraits<Scalar>::zero()) const override;

@@ -64,9 +64,9 @@ class Panels {
   /// Whether multiplyBoth() is as good as it says: where panels are taken by threads of a CPU.
   static constexpr bool canMultiplyBoth = runsOnHost<ExecutionSpace>();
 
-  /// Before multiplyTransposed() by this kernel; on devices, transposed products are always by teams. \param inputs the
-  /// number of places of the input \param leftOut columns of all strips, in ascending order, that transposed products
-  /// leave out
+  /// Before multiplyTransposed() by this kernel; on devices, transposed products are always by teams.
+  /// \param inputs the number of places of the input
+  /// \param leftOut columns of all strips, in ascending order, that transposed products leave out
   void prepareTransposed(const PanelLayout& layout, PanelKernel kernel, int inputs,
                          const std::vector<std::int64_t>& leftOut = {});
   /// output[p] = column p of the matrix, times `input`, for all places p of multiply()'s input; each is added to by one

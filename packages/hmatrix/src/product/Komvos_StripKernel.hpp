@@ -11,9 +11,11 @@ struct PanelRun;  // Komvos_PanelLayout.hpp
 
 /// sums [rows x vectors] += strip * input.
 /// \param upper the values of the strip, or their upper plane; up to stripOverrun bytes behind the end of each plane
-/// are read, and not used \param lower their lower plane, where the format has one \param rows up to 64 \param runs,
-/// numRuns of the strip; with one vector, runOverrun more are looked at, for what is prefetched \param input the array
-/// that runs point into, `vectors` values for each place
+/// are read, and not used
+/// \param lower their lower plane, where the format has one
+/// \param rows up to 64
+/// \param runs, numRuns of the strip; with one vector, runOverrun more are looked at, for what is prefetched
+/// \param input the array that runs point into, `vectors` values for each place
 template <class Value>
 using StripKernel = void (*)(const unsigned char* upper, const unsigned char* lower, int rows, const PanelRun* runs,
                              int numRuns, const Value* input, Value* sums);

@@ -93,8 +93,9 @@ class HMatrixOperator : public Tpetra::Operator<Scalar, LocalOrdinal, GlobalOrdi
   void save(const std::string& prefix) const;
   /// What as many ranks saved; no kernel or tree is needed. Maps, report and products are the same; see HMatrix::load()
   /// about bits, scalars and machines.
-  /// \note Collective. \throws BadInput on all ranks if a file is missing, not what save() writes, damaged, of another
-  /// save() than that of rank 0, or if another number of ranks saved
+  /// \note Collective.
+  /// \throws BadInput on all ranks if a file is missing, not what save() writes, damaged, of another save() than that
+  /// of rank 0, or if another number of ranks saved
   static Teuchos::RCP<HMatrixOperator> load(const Teuchos::RCP<const Teuchos::Comm<int>>& comm,
                                             const std::string& prefix, const ExchangeOptions& exchange = {});
 

@@ -73,7 +73,8 @@ class BiCGStabIteration
                     const BiCGStabOptions& options, std::shared_ptr<const replicated_type> replicated);
 
   /// A test that is asked in each iteration, and ends the loop if it passes. Beside the others: some of Belos' tests
-  /// that print take only tests that they know. \param test may be null
+  /// that print take only tests that they know.
+  /// \param test may be null
   void setDebugTest(const Teuchos::RCP<status_test_type>& test) { debugTest_ = test; }
   /// A test that passes only where the one of the tolerance does, and may ask for more: then no column is frozen.
   void setStricterTest(const Teuchos::RCP<status_test_type>& test) { stricterTest_ = test; }

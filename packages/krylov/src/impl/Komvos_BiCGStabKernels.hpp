@@ -242,7 +242,8 @@ struct DotsOfChunk {
 };
 
 /// As runRows(), in an order that does not depend on the number of threads either: where each rank computes the dots of
-/// whole vectors, all must get the same bits. \param partial scratch, made as large as needed
+/// whole vectors, all must get the same bits.
+/// \param partial scratch, made as large as needed
 template <class Row, class ExecutionSpace, class Device>
 std::array<typename Row::scalar, Row::dots> runRowsInOrder(const ExecutionSpace& space, const std::string& label,
                                                            int numRows, const Row& row,

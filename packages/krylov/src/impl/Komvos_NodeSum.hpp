@@ -30,7 +30,9 @@ class NodeSum {
   static constexpr std::size_t maxBytes = 8192;  ///< of one sum's numbers
 
   /// The one of this communicator; null if some node has no shared memory to give, or if each rank has a node of its
-  /// own, on all ranks. \param topology the same at each call \note Collective the first time.
+  /// own, on all ranks.
+  /// \param topology the same at each call
+  /// \note Collective the first time.
   static std::shared_ptr<NodeSum> of(PrivateComm& comm, const NodeTopology& topology);
   NodeSum(PrivateComm& comm, const NodeTopology& topology);
   ~NodeSum();

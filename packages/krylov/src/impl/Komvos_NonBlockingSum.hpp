@@ -28,7 +28,8 @@ class NodeSum;
 ///
 /// If it is destroyed under way, its buffers stay until the end of the program: MPI may still write there. Sums that
 /// are made afterwards go through MPI. A sum in which one rank does not take part to the end never arrives on the
-/// others, as with MPI's. \tparam Real float or double
+/// others, as with MPI's.
+/// \tparam Real float or double
 template <class Real>
 class NonBlockingSum {
  public:

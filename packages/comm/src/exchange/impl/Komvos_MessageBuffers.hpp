@@ -47,7 +47,8 @@ class MessageBuffers {
   using Buffer = MessageBuffer<Scalar, ExecutionSpace>;
 
   /// Makes room for `columns`, if there is memory; else allocate() throws when an exchange begins, which other ranks
-  /// can be told. \param shared where messages of up to its columns are; null: all in memory of our own
+  /// can be told.
+  /// \param shared where messages of up to its columns are; null: all in memory of our own
   MessageBuffers(const ExchangePlan& plan, bool staged, const SharedMemoryBuffers* shared, int columns)
       : sendLength_(plan.sendLength()), receiveLength_(plan.receiveLength()), staged_(staged), memory_(shared) {
     try {

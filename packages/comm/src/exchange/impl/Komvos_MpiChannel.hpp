@@ -88,8 +88,8 @@ class MpiChannel {
   /// Open MPI 4 may return MPI_SUCCESS although a persistent receive failed, but sets MPI_ERROR of its status. Others
   /// set it only when they return MPI_ERR_IN_STATUS; so it is cleared before each call, and looked at after it.
   void clearErrors();
-  /// Completes started receives, each by an MPI call of its own, see arraysReturnErrors(). \param wait until there is
-  /// one
+  /// Completes started receives, each by an MPI call of its own, see arraysReturnErrors().
+  /// \param wait until there is one
   int completeOneByOne(bool wait);
   int tagOf(const Schedule::Message& message) const { return firstTag_ + message.stage; }
 

@@ -55,7 +55,8 @@ class OverlappedProduct {
 
   /// \param x         over the domain map, \param b and \param y over the row map; b may be y
   /// \param forward   whether other ranks still wait for this one in the exchange, for callers that catch what is
-  /// thrown \note Collective if there is an importer.
+  /// thrown
+  /// \note Collective if there is an importer.
   void apply(const const_view& x, const value_type* values, const const_view& b, const view& y, value_type alpha,
              value_type beta, bool& forward);
 

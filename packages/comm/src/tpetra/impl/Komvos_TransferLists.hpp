@@ -37,8 +37,8 @@ std::string errorOf(const TransferLists& lists, int rank);
 std::string errorOfStaying(const std::vector<int>& from, std::size_t numOwned, const std::vector<int>& to,
                            std::size_t numOverlapping);
 
-/// The patterns of transfers, without errors. \note Collective: owners tell the others their indices, of all transfers
-/// in one message to each.
+/// The patterns of transfers, without errors.
+/// \note Collective: owners tell the others their indices, of all transfers in one message to each.
 std::vector<Pattern> makePatterns(PrivateComm& comm, const std::vector<TransferLists>& transfers);
 
 }  // namespace Komvos::Impl

@@ -7,13 +7,13 @@
 namespace Komvos::Impl {
 
 /// A forward exchange from startForward() on, and what it is part of. To be made before; the destructor ends the use,
-/// but for one that throws while other ranks still wait for it: whoever abandons the exchange ends it then. \tparam
-/// Halo NodeAwareImport
+/// but for one that throws while other ranks still wait for it: whoever abandons the exchange ends it then.
+/// \tparam Halo NodeAwareImport
 template <class Halo>
 class UseOfHalo {
  public:
-  /// \param counts whether there will be a startForward() at all \param othersWait whether other ranks wait for this
-  /// one
+  /// \param counts whether there will be a startForward() at all
+  /// \param othersWait whether other ranks wait for this one
   UseOfHalo(const Halo& halo, bool counts, const bool& othersWait)
       : halo_(halo), othersWait_(othersWait), counts_(counts), timed_(counts && halo.wantsTimes()), start_(now()) {}
   UseOfHalo(const UseOfHalo&) = delete;

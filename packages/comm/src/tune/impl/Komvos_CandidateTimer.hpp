@@ -23,7 +23,8 @@ class CandidateTimer {
         forceStaging_(forceStaging) {}
 
   /// Runs the contenders in turn, so that a disturbance hits all of them, in an order that rotates. Sets `seconds` and
-  /// `report.measuredSeconds` of each. \note Collective.
+  /// `report.measuredSeconds` of each.
+  /// \note Collective.
   void measure(const std::vector<Candidate*>& contenders, int repeats) const;
 
  private:

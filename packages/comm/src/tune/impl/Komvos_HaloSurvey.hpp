@@ -23,8 +23,8 @@ struct SurveyedHalo {
 };
 
 /// \param patterns of this rank, normalized; one for each halo
-/// \note Collective on `comm`: one reduction, for all halos together. \throws BadInput on all ranks if a pattern of one
-/// is inconsistent, or what ranks send is not what others need
+/// \note Collective on `comm`: one reduction, for all halos together.
+/// \throws BadInput on all ranks if a pattern of one is inconsistent, or what ranks send is not what others need
 std::vector<SurveyedHalo> surveyHalos(MPI_Comm comm, const ResolvedOptions& options,
                                       const std::vector<Pattern>& patterns);
 

@@ -24,8 +24,8 @@ class Precedent {
  public:
   /// Takes a decision over into the options, as if it had been given there. Where their tuning cache has none, it is
   /// taken out of them.
-  /// \note Collective on `comm` the first time. \throws BadInput on all ranks if a tuning cache has no decision but
-  /// must
+  /// \note Collective on `comm` the first time.
+  /// \throws BadInput on all ranks if a tuning cache has no decision but must
   Precedent(MPI_Comm comm, const SurveyedHalo& halo, ResolvedOptions& options);
 
   /// Whether the tuning cache had the decision.

@@ -146,8 +146,9 @@ bool decides(const Settings& settings) {
   return settings.pairing || settings.route.value_or("auto") != "auto" || settings.intraNode.value_or("auto") != "auto";
 }
 
-/// All but what needs the other ranks: detected topologies and files. Values in the environment are checked even
-/// where an option replaces them. \return files to be read
+/// All but what needs the other ranks: detected topologies and files. Values in the environment are checked even where
+/// an option replaces them.
+/// \return files to be read
 Files resolveLocally(ResolvedOptions& resolved, const ExchangeOptions& options, const Settings& settings,
                      int numRanks) {
   resolved.route = options.route.value_or(parsedOr("KOMVOS_ROUTE", settings.route, parseRoute, resolved.route));
