@@ -16,7 +16,8 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What the caller gave cannot be used: topology, options, file, environment variable.
+/// What the caller gave cannot be used: topology, options, file, environment variable, matrix. Where ranks agree on an
+/// error (throwOnAllIfAny), all of them throw this, whatever it was on the rank that failed, a lack of memory included.
 class BadInput : public Error {
  public:
   using Error::Error;
@@ -37,7 +38,7 @@ class MpiError : public Error {
 /// \throws MpiError with MPI's own text, if `code` is not MPI_SUCCESS.
 void mpiCheck(int code, const char* call);
 
-/// Turns an error that may have happened on some ranks into the same exception on all of them.
+/// Turns an error of any kind that may have happened on some ranks into the same exception on all of them.
 ///
 /// \note Collective on `comm`: call it on every rank, with an empty text where all is well. Do this before any
 /// message is posted, so that no rank is left waiting for one that threw.
