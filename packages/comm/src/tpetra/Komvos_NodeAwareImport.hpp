@@ -150,21 +150,17 @@ class NodeAwareImport : public Teuchos::Describable {
   void describe(Teuchos::FancyOStream& out,
                 Teuchos::EVerbosityLevel level = Teuchos::Describable::verbLevel_default) const override;
 
-  /// For operators that overlap communication with work. Local index i < numSame() is the same entry in both maps;
-  /// the exchange fills the rest of the overlapping map, index i at ghost i - numSame(), except for the permuted
-  /// entries, which are on this rank in another place: ghost permuteTo(k) is owned permuteFrom(k).
-  ///
-  /// An operator that counts its uses for the tuner, as doImport does, brackets each forward exchange with
-  /// startForward() and finishForward(): the exchange may be another one each time.
-  /// \note Collective.
+  // For operators that overlap communication with work:
+
+  /// The exchange that the next forward use takes, to be begun and ended by the caller; it may be another one each
+  /// time. An operator that counts its uses for the tuner, as doImport does, calls recordUse() once the exchange is
+  /// over, or discardUse() after an exception. \note Collective.
   template <class Scalar>
-  exchange_type<Scalar>& startForward() const;
-  /// The exchange is over.
-  /// \param seconds that the user waited for what it is part of,
+  exchange_type<Scalar>& selectForward() const;
+  /// \param seconds that the user waited for what the exchange is part of
   /// \param exposed of these, in the exchange itself; both count only where wantsTimes()
-  void finishForward(double seconds, double exposed, int columns) const;
-  /// The same without a time, after an exception.
-  void finishForward() const;
+  void recordUse(double seconds, double exposed, int columns) const;
+  void discardUse() const;
   bool wantsTimes() const;
   /// Whether the next or present use is a sample of the tuner, so that an operator should try nothing of its own in it.
   bool isSampling() const;
@@ -176,7 +172,8 @@ class NodeAwareImport : public Teuchos::Describable {
   exchange_type<Scalar>& reverseExchange() const;
 
   /// In the place of a doImport, or of a doExport, by a rank that cannot take part because its own code threw before:
-  /// no rank hangs, and those that would have got its values throw PlanMismatch. After startForward() it ends that use.
+  /// no rank hangs, and those that would have got its values throw PlanMismatch. After selectForward() it ends that
+  /// use, too.
   template <class Scalar>
   void abandonForward() const;
   template <class Scalar>
@@ -188,6 +185,10 @@ class NodeAwareImport : public Teuchos::Describable {
   /// \note Collective.
   template <class Scalar>
   exchange_type<Scalar>& exchange() const;
+
+  /// Local index i < numSame() is the same entry in both maps. The exchange fills the rest of the overlapping map,
+  /// index i at ghost i - numSame(), except for the permuted entries, which are on this rank in another place: ghost
+  /// permuteTo(k) is owned permuteFrom(k).
   int numSame() const;
   index_view permuteTo() const;
   index_view permuteFrom() const;

@@ -197,8 +197,8 @@ struct NodeAwareImport<LO, GO, Node>::State {
   Impl::HaloVariant incumbent() const {
     return halo.tuner ? halo.tuner->incumbent() : Impl::HaloVariant{0, halo.plan, halo.intraNode};
   }
-  Impl::HaloVariant startForward() { return halo.tuner ? halo.tuner->forward() : incumbent(); }
-  Impl::HaloVariant startReverse() { return halo.tuner ? halo.tuner->reverse() : incumbent(); }
+  Impl::HaloVariant selectForward() { return halo.tuner ? halo.tuner->forward() : incumbent(); }
+  Impl::HaloVariant selectReverse() { return halo.tuner ? halo.tuner->reverse() : incumbent(); }
   template <class Scalar>
   exchange_type<Scalar>& exchangeAlong(const Impl::HaloVariant& variant);
   void dropUnused();
@@ -347,22 +347,22 @@ auto NodeAwareImport<LO, GO, Node>::exchange() const -> exchange_type<Scalar>& {
 }
 template <class LO, class GO, class Node>
 template <class Scalar>
-auto NodeAwareImport<LO, GO, Node>::startForward() const -> exchange_type<Scalar>& {
-  return state_->template exchangeAlong<Scalar>(state_->startForward());
+auto NodeAwareImport<LO, GO, Node>::selectForward() const -> exchange_type<Scalar>& {
+  return state_->template exchangeAlong<Scalar>(state_->selectForward());
 }
 template <class LO, class GO, class Node>
 template <class Scalar>
 auto NodeAwareImport<LO, GO, Node>::reverseExchange() const -> exchange_type<Scalar>& {
-  return state_->template exchangeAlong<Scalar>(state_->startReverse());
+  return state_->template exchangeAlong<Scalar>(state_->selectReverse());
 }
 template <class LO, class GO, class Node>
-void NodeAwareImport<LO, GO, Node>::finishForward(double seconds, double exposed, int columns) const {
+void NodeAwareImport<LO, GO, Node>::recordUse(double seconds, double exposed, int columns) const {
   if (state_->halo.tuner) {
     state_->halo.tuner->record({seconds, exposed, columns});
   }
 }
 template <class LO, class GO, class Node>
-void NodeAwareImport<LO, GO, Node>::finishForward() const {
+void NodeAwareImport<LO, GO, Node>::discardUse() const {
   if (state_->halo.tuner) {
     state_->halo.tuner->abandon();
   }
@@ -378,8 +378,8 @@ bool NodeAwareImport<LO, GO, Node>::isSampling() const {
 template <class LO, class GO, class Node>
 template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::abandonForward() const {
-  startForward<Scalar>().abandonForward();
-  finishForward();
+  selectForward<Scalar>().abandonForward();
+  discardUse();
 }
 template <class LO, class GO, class Node>
 template <class Scalar>
@@ -462,7 +462,7 @@ void NodeAwareImport<LO, GO, Node>::State::transfer(const NodeAwareImport& impor
     const auto y = to.readWrite();
     Impl::requireShapes(*halo.plan, direction, x, y, numOverlapping());
     exchange_type<Scalar>* const exchange = !communicates ? nullptr  // to make one is collective, too
-                                            : forward     ? &import.template startForward<Scalar>()
+                                            : forward     ? &import.template selectForward<Scalar>()
                                                           : &import.template reverseExchange<Scalar>();
     run(direction, exchange, x, y, rules, othersWait, meanwhile);
     use.succeeded(static_cast<int>(x.extent(1)));
@@ -627,23 +627,23 @@ auto NodeAwareImport<LO, GO, Node>::permuteFrom() const -> index_view {
 #define KOMVOS_NODEAWAREIMPORT_INSTANT(LO, GO, NODE) template class NodeAwareImport<LO, GO, NODE>;
 
 /// Compiles its functions for vectors of SCALAR.
-#define KOMVOS_NODEAWAREIMPORT_SCALAR_INSTANT(SCALAR, LO, GO, NODE)                                                    \
-  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>& NodeAwareImport<LO, GO, NODE>::exchange<SCALAR>()     \
-      const;                                                                                                           \
-  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>& NodeAwareImport<LO, GO, NODE>::startForward<SCALAR>() \
-      const;                                                                                                           \
-  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>&                                                       \
-  NodeAwareImport<LO, GO, NODE>::reverseExchange<SCALAR>() const;                                                      \
-  template void NodeAwareImport<LO, GO, NODE>::abandonForward<SCALAR>() const;                                         \
-  template void NodeAwareImport<LO, GO, NODE>::abandonReverse<SCALAR>() const;                                         \
-  template void NodeAwareImport<LO, GO, NODE>::doImport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,              \
-                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                    \
-                                                        Tpetra::CombineMode) const;                                                                           \
-  template void NodeAwareImport<LO, GO, NODE>::doImport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,              \
-                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                    \
-                                                        Tpetra::CombineMode, const std::function<void()>&) const;                                    \
-  template void NodeAwareImport<LO, GO, NODE>::doExport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,              \
-                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                    \
+#define KOMVOS_NODEAWAREIMPORT_SCALAR_INSTANT(SCALAR, LO, GO, NODE)                                                \
+  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>& NodeAwareImport<LO, GO, NODE>::exchange<SCALAR>() \
+      const;                                                                                                       \
+  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>&                                                   \
+  NodeAwareImport<LO, GO, NODE>::selectForward<SCALAR>() const;                                                    \
+  template NodeAwareImport<LO, GO, NODE>::exchange_type<SCALAR>&                                                   \
+  NodeAwareImport<LO, GO, NODE>::reverseExchange<SCALAR>() const;                                                  \
+  template void NodeAwareImport<LO, GO, NODE>::abandonForward<SCALAR>() const;                                     \
+  template void NodeAwareImport<LO, GO, NODE>::abandonReverse<SCALAR>() const;                                     \
+  template void NodeAwareImport<LO, GO, NODE>::doImport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,          \
+                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                \
+                                                        Tpetra::CombineMode) const;                                \
+  template void NodeAwareImport<LO, GO, NODE>::doImport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,          \
+                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                \
+                                                        Tpetra::CombineMode, const std::function<void()>&) const;  \
+  template void NodeAwareImport<LO, GO, NODE>::doExport(const Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,          \
+                                                        Tpetra::MultiVector<SCALAR, LO, GO, NODE>&,                \
                                                         Tpetra::CombineMode) const;
 
 }  // namespace Komvos

@@ -80,7 +80,7 @@ std::vector<std::string> importMany(const NodeAwareImport<>& halo, DenseHalo& da
   std::vector<std::string> used;
   for (int use = 0; use < uses; ++use) {
     data.newValues(use);
-    auto& exchange = halo.startForward<double>();
+    auto& exchange = halo.selectForward<double>();
     const std::string name = exchange.plan().route;
     {
       const auto x = data.source.getLocalViewDevice(Tpetra::Access::ReadOnly);
@@ -92,7 +92,7 @@ std::vector<std::string> importMany(const NodeAwareImport<>& halo, DenseHalo& da
     }
     used.push_back(name);
     const double seconds = unit * (name == fast ? 1 : 3);
-    halo.finishForward(seconds, seconds, columns);
+    halo.recordUse(seconds, seconds, columns);
   }
   return used;
 }

@@ -188,7 +188,7 @@ void OverlappedProduct<Matrix>::apply(const const_view& x, const value_type* val
     return;
   }
   UseOfHalo use(*importer_, true, forward);
-  exchange_type& exchange = importer_->template startForward<typename Matrix::scalar_type>();
+  exchange_type& exchange = importer_->template selectForward<typename Matrix::scalar_type>();
   const bool isSample = importer_->isSampling();
   OverlapChoice& choice = choiceFor(exchange, columns, isSample);
   const bool timed = !isSample && !choice.decided();

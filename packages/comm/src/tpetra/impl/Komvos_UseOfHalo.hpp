@@ -6,13 +6,13 @@
 
 namespace Komvos::Impl {
 
-/// A forward exchange from startForward() on, and what it is part of. To be made before; the destructor ends the use,
+/// A forward exchange from selectForward() on, and what it is part of. To be made before; the destructor ends the use,
 /// but for one that throws while other ranks still wait for it: whoever abandons the exchange ends it then.
 /// \tparam Halo NodeAwareImport
 template <class Halo>
 class UseOfHalo {
  public:
-  /// \param counts whether there will be a startForward() at all
+  /// \param counts whether there will be a selectForward() at all
   /// \param othersWait whether other ranks wait for this one
   UseOfHalo(const Halo& halo, bool counts, const bool& othersWait)
       : halo_(halo), othersWait_(othersWait), counts_(counts), timed_(counts && halo.wantsTimes()), start_(now()) {}
@@ -20,9 +20,9 @@ class UseOfHalo {
   UseOfHalo& operator=(const UseOfHalo&) = delete;
   ~UseOfHalo() {
     if (counts_ && !othersWait_ && columns_ > 0) {
-      halo_.finishForward(seconds_, exposed_ < 0 ? seconds_ : exposed_, columns_);
+      halo_.recordUse(seconds_, exposed_ < 0 ? seconds_ : exposed_, columns_);
     } else if (counts_ && !othersWait_) {
-      halo_.finishForward();
+      halo_.discardUse();
     }
   }
 
