@@ -21,7 +21,8 @@ class BenchHalo(ProgramTest):
         return json.loads(file.read_text()), result.out
 
     def test_every_variant_is_timed_and_counted(self):
-        report, text = self.bench(4, *self.PROBLEM, "--ranks-per-node", 2, "--routes", "three-step,axis:2,2,1,1,split:5")
+        report, text = self.bench(4, *self.PROBLEM, "--ranks-per-node", 2, "--routes",
+                                  "standard,three-step,axis:2,2,1,1,split:5")  # standard is there anyhow
         self.assertEqual((report["parameters"]["ranks"], report["parameters"]["nodes"]), (4, 2))
         (halo,) = report["results"]
         names = [variant["name"] for variant in halo["variants"]]

@@ -51,6 +51,9 @@ class HaloBench {
     addOurs({"standard, persistent", true}, RouteChoice::standard, IntraNode::messages);
     addOurs({"standard, shared-memory"}, RouteChoice::standard, IntraNode::sharedMemory);
     for (const RouteChoice& route : settings.routes) {
+      if (route == RouteChoice::standard) {
+        continue;  // it is there already
+      }
       for (const IntraNode intraNode : {IntraNode::messages, IntraNode::sharedMemory}) {
         addOurs({toString(route) + ", " + toString(intraNode)}, route, intraNode);
       }
