@@ -128,10 +128,11 @@ NodeAwareDistributor<Device>::NodeAwareDistributor(const Teuchos::RCP<const Teuc
   state_->comm = Tpetra::Details::extractMpiCommFromTeuchos(*comm);
   state_->ours = Impl::PrivateComm::of(state_->comm);
   state_->options = options;
-  // What others decided for halos does not count.
+  // What is decided for halos does not count, and nothing is decided for them here.
   state_->options.tuning = Tuning::off;
   state_->options.intraNode = IntraNode::messages;
   state_->options.reuseDecisions = false;
+  state_->options.record.reset();
 }
 
 template <class Device>

@@ -158,6 +158,7 @@ RowTransfer<S, LO, GO, Node>::State::State(const transfer_type& transfer, const 
   options.tuning = Tuning::off;
   options.intraNode = IntraNode::messages;
   options.reuseDecisions = false;
+  options.record.reset();
   halo = std::move(
       Impl::planHalos(
           comm, 1, Impl::errorOf(lists, ours->rank()), [&] { return Impl::makePatterns(*ours, {lists}); }, options)
@@ -454,20 +455,24 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::
     -> Teuchos::RCP<crs_matrix_type> {
   const execution_space& space = Impl::defaultSpace<execution_space>();
   const format_type format{true};
-  std::vector<std::int64_t> lengths;
+  std::vector<std::int64_t> lengths, newOffset;
+  Kokkos::View<std::int64_t*, memory_space> newOffsetDevice;
   const auto readOffsets = [&] {
     const auto offsets = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), rows.offset);
     lengths.resize(Impl::localLength(*sourceMap));
-    sourceOffset.assign(lengths.empty() ? 0 : lengths.size() + 1, 0);
-    for (std::size_t i = 0; i < sourceOffset.size(); ++i) {
-      sourceOffset[i] = static_cast<std::int64_t>(offsets(i));
+    newOffset.assign(lengths.empty() ? 0 : lengths.size() + 1, 0);
+    for (std::size_t i = 0; i < newOffset.size(); ++i) {
+      newOffset[i] = static_cast<std::int64_t>(offsets(i));
     }
     for (std::size_t i = 0; i < lengths.size(); ++i) {
-      lengths[i] = sourceOffset[i + 1] - sourceOffset[i];
+      lengths[i] = newOffset[i + 1] - newOffset[i];
     }
-    sourceOffsetDevice = Impl::deviceList<memory_space>("Komvos::RowTransfer::sourceOffset", sourceOffset);
+    newOffsetDevice = Impl::deviceList<memory_space>("Komvos::RowTransfer::sourceOffset", newOffset);
   };
   throwOnAllIfAny(ours->get(), errorOfSource.empty() ? Impl::errorIn(readOffsets) : errorOfSource);
+  // Only now: where a rank refuses its source, the transfer before stays as it was.
+  sourceOffset = std::move(newOffset);
+  sourceOffsetDevice = newOffsetDevice;
   if (!whole) {
     whole = std::make_unique<exchange_type>(comm, halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
   }
@@ -501,14 +506,19 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::
   });
   throwOnAllIfAny(ours->get(), error);
 
-  exchange.begin(space, [&](const auto& buffer) { pack(rows, exchange, format, itemsOf(exchange, lengths), buffer); });
-  using Here = Impl::CopyRowsHere<value_type, GO, Rows, memory_space>;
   error = Impl::errorIn([&] {
-    Impl::forRows(space, "Komvos::RowTransfer::copy", hereItems,
-                  Here{rows, hereRows, hereTo, columns.data(), values.data()});
+    exchange.begin(space,
+                   [&](const auto& buffer) { pack(rows, exchange, format, itemsOf(exchange, lengths), buffer); });
   });
-  const std::string ended = Impl::errorIn([&] { exchange.end(space); });
-  error = error.empty() ? ended : error;
+  if (error.empty()) {  // else it has told the others
+    using Here = Impl::CopyRowsHere<value_type, GO, Rows, memory_space>;
+    error = Impl::errorIn([&] {
+      Impl::forRows(space, "Komvos::RowTransfer::copy", hereItems,
+                    Here{rows, hereRows, hereTo, columns.data(), values.data()});
+    });
+    const std::string ended = Impl::errorIn([&] { exchange.end(space); });
+    error = error.empty() ? ended : error;
+  }
   if (error.empty()) {
     const std::string thrown = Impl::errorIn([&] { error = unpack(exchange, format, columns, values); });
     error = thrown.empty() ? error : thrown;

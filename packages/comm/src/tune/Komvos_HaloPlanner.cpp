@@ -135,7 +135,9 @@ PlannedHalo planSurveyed(MPI_Comm comm, Pattern pattern, Impl::SurveyedHalo halo
   made.columns = resolved.columns;
   made.mpiIsGpuAware = resolved.mpiIsGpuAware;
   made.forceStaging = resolved.forceStaging;
-  const TuningDecision decision{candidates[chosen].report.route, resolved.pairing, made.intraNode, !tunesLater};
+  const bool isGuess = tunesLater || (similar && !similar->settled);
+  const TuningDecision decision{candidates[chosen].report.route, resolved.pairing, made.intraNode,
+                                precedent.settled().value_or(!isGuess)};
   precedent.keep(decision);
   const RouteChoice reverse =
       reverseIsOpen ? Impl::reverseRoute(halo.counts, *resolved.topology.nodes) : decision.route;

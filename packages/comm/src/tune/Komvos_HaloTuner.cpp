@@ -54,6 +54,7 @@ struct HaloTuner::State {
   const Candidate* findPlanned(const RouteChoice& route) const;
   const Candidate& planRoute(const RouteChoice& route);
   void addContenders(const HaloCounts& counts);
+  void planIncumbent();
   void planChallenger();
   bool isThreeStepAgain(const Candidate& candidate) const;
   TuningDecision decisionOf(std::size_t number) const;
@@ -135,17 +136,23 @@ void HaloTuner::tuneOnline(const SurveyedHalo& halo, const MessageCosts& costs, 
   state.addContenders(halo.counts);
   const VariantForecast forecast(halo, *state.options.topology.nodes, costs);
   std::vector<Forecast> forecasts;
-  OnlineChoice::Tried tried;
+  OnlineChoice::Known known;
+  for (int i = 0; i < numWidthClasses; ++i) {
+    if (const auto& before = state.precedent.ofClass(i)) {
+      known[i].incumbent = state.variantOf(before->chosen.route, before->chosen.intraNode);
+    }
+  }
   for (const State::Variant& one : state.variants) {
     forecasts.push_back(forecast.of(one.route, one.intraNode, one.plan != nullptr));
     for (int i = 0; i < numWidthClasses; ++i) {
-      const std::vector<TuningDecision>& lost = state.precedent.lost(i);
-      tried[i].push_back(std::any_of(lost.begin(), lost.end(), [&](const TuningDecision& other) {
-        return other.route == one.route && other.intraNode == one.intraNode;
-      }));
+      const auto& before = state.precedent.ofClass(i);
+      known[i].lost.push_back(before &&
+                              std::any_of(before->lost.begin(), before->lost.end(), [&](const TuningDecision& other) {
+                                return other.route == one.route && other.intraNode == one.intraNode;
+                              }));
     }
   }
-  state.choice.emplace(std::move(forecasts), state.start, halo.seconds, std::move(tried));
+  state.choice.emplace(std::move(forecasts), state.start, halo.seconds, std::move(known));
   state.choice->addPlanning(planning);
 }
 
@@ -156,12 +163,21 @@ HaloVariant HaloTuner::forward() {
   }
   if (!state.inUse && state.choice->resultDue()) {
     state.choice->decide(state.pending.finish());
+    state.planIncumbent();
     state.planChallenger();
     state.remember();
     ++state.generation;
   }
   state.inUse = true;
   return state.variant(state.choice->next());
+}
+
+/// One that was decided for vectors of another width, in a halo before, was not planned in this one.
+void HaloTuner::State::planIncumbent() {
+  Variant& one = variants[choice->incumbent()];
+  if (!one.plan) {
+    choice->addPlanning(planRoute(one.route).report.buildSeconds);
+  }
 }
 
 /// A route that cannot be planned, or that comes to the same as three steps, is withdrawn. All ranks come to the same

@@ -264,7 +264,7 @@ const TuningDecision* TuningCache::findSimilar(const HaloKey& halo) const {
   double least = HUGE_VAL;
   for (const Entry& entry : entries_) {
     const std::optional<double> here = difference(entry.halo, halo);
-    if (here && *here < least) {
+    if (here && *here < least && entry.decision.settled) {
       least = *here;
       nearest = &entry.decision;
     }

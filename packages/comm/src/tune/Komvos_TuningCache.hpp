@@ -76,7 +76,8 @@ class TuningCache {
   const TuningDecision* find(const HaloKey& halo) const;
   /// Why find() found none: another pattern, topology or machine.
   std::string whyNone(const HaloKey& halo) const;
-  /// The decision for the halo that differs least, whatever its pattern and topology. It may not suit these nodes.
+  /// The settled decision for the halo that differs least, whatever its pattern and topology. It may not suit these
+  /// nodes.
   /// \return null if none is similar
   const TuningDecision* findSimilar(const HaloKey& halo) const;
   std::size_t size() const { return entries_.size(); }

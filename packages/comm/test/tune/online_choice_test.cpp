@@ -30,10 +30,10 @@ std::vector<Forecast> forecastsOf(const std::vector<double>& seconds, double pla
 class Ranks {
  public:
   Ranks(int count, std::vector<double> exchange, double rest, const std::vector<Forecast>& forecasts,
-        double secondsBefore = 0, std::size_t start = 0, const OnlineChoice::Tried& tried = {})
+        double secondsBefore = 0, std::size_t start = 0, const OnlineChoice::Known& known = {})
       : exchange_(std::move(exchange)), rest_(rest) {
     for (int rank = 0; rank < count; ++rank) {
-      ranks_.emplace_back(forecasts, start, secondsBefore, tried);
+      ranks_.emplace_back(forecasts, start, secondsBefore, known);
     }
   }
 
@@ -310,7 +310,8 @@ TEST(OnlineChoice, DecidesForEachWidthByItself) {
 }
 
 TEST(OnlineChoice, BeginsWithWhatWonEarlierAndDoesNotTryAgainWhatLost) {
-  const OnlineChoice::Tried ofNarrow{{{true, false, true}, {}, {}}}, ofWide{{{}, {}, {true, false, true}}};
+  OnlineChoice::Known ofNarrow, ofWide;
+  ofNarrow[0] = ofWide[2] = {1, {true, false, true}};
   const OnlineChoice narrow(forecastsOf({10, 5, 4}), 1, 0, ofNarrow);
   EXPECT_EQ(1u, narrow.next());
   EXPECT_TRUE(narrow.isSettled());
@@ -321,6 +322,15 @@ TEST(OnlineChoice, BeginsWithWhatWonEarlierAndDoesNotTryAgainWhatLost) {
   EXPECT_EQ(300, std::count(wide.used().begin(), wide.used().end(), 1u)) << "tried again what lost";
   wide.use(2000, 1);
   EXPECT_EQ(2u, wide.choice().incumbent()) << "what lost with wide vectors may win with narrow ones";
+
+  OnlineChoice::Known ofBoth = ofWide;
+  ofBoth[0] = {2, {true, true, false}};
+  Ranks both(2, {10, 5, 4}, 5, forecastsOf({10, 5, 4}), 0, 1, ofBoth);
+  both.use(100, 1);
+  EXPECT_EQ(2u, both.choice().incumbent()) << "as it was decided for narrow vectors";
+  both.use(2000, 4);
+  EXPECT_EQ(1u, both.choice().incumbent());
+  EXPECT_TRUE(both.choice().trials().empty());
 }
 
 Forecast inSeconds(double exchange, double planSeconds) { return {{exchange, exchange, exchange}, planSeconds, true}; }

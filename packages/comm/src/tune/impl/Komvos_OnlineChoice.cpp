@@ -62,16 +62,17 @@ bool promisesMuch(const Forecast& other, const Forecast& usual, int widthClass) 
          other.planSeconds <= paysBackShare * gain * static_cast<double>(fewestUses);
 }
 
-OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore, Tried tried)
+OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore, Known known)
     : forecasts_(std::move(forecasts)), elapsed_(secondsBefore) {
-  for (int i = 0; i < numWidthClasses; ++i) {
+  for (int i = numWidthClasses - 1; i >= 0; --i) {
     OfClass& one = ofClass_[i];
-    one.incumbent = start;
-    one.known = std::any_of(tried[i].begin(), tried[i].end(), [](bool was) { return was; });
-    one.tried = std::move(tried[i]);
+    one.incumbent = known[i].incumbent.value_or(start);
+    one.known = known[i].incumbent.has_value();
+    one.tried = std::move(known[i].lost);
     one.tried.resize(forecasts_.size(), false);
-    one.tried[start] = true;
+    one.tried[one.incumbent] = true;
     one.settled = std::all_of(one.tried.begin(), one.tried.end(), [](bool was) { return was; });
+    class_ = one.incumbent == start ? i : class_;  // the narrowest that begins with what is planned
   }
   watchLength_ = isSettled() ? longestWatch : 3;
   watch(watchLength_, isSettled() ? 0 : 2);

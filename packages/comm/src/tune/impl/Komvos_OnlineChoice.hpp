@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "Komvos_HaloUse.hpp"
@@ -36,6 +37,12 @@ struct Trial {
   Outcome outcome;
 };
 
+/// How it was decided before, for vectors of a width class.
+struct DecidedBefore {
+  std::optional<std::size_t> incumbent = {};  ///< nothing if it was not
+  std::vector<bool> lost = {};                ///< against it, by number of variant; may be empty
+};
+
 /// The same decisions on all ranks, without a word between them but one reduction at times.
 ///
 /// Uses come in windows. In a window each use is one of a given variant, and some are timed. After the last one, the
@@ -50,17 +57,16 @@ class OnlineChoice {
  public:
   /// Uses between the end of a window and its result.
   static constexpr int lag = 2;
-  /// By width class and number of variant; those of a class may be empty.
-  using Tried = std::array<std::vector<bool>, numWidthClasses>;
+  using Known = std::array<DecidedBefore, numWidthClasses>;
 
   /// \param forecasts      of all variants \param start is in use first
   /// \param secondsBefore  what the user has waited for before the first use: set-up
-  /// \param tried          variants that lost against `start` before
-  OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore, Tried tried = {});
+  /// \param known          from before; `start` stays in use until vectors of another width are seen
+  OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore, Known known = {});
 
   /// For the next use.
   std::size_t next() const;
-  /// In use but for trials.
+  /// In use but for trials. It must be planned before the next use.
   std::size_t incumbent() const { return ofClass_[class_].incumbent; }
   /// Whether the next use is a trial of another variant, so that nothing else should be tried in it.
   bool inTrial() const { return stage_ != Stage::watching; }

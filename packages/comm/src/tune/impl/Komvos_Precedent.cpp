@@ -21,10 +21,6 @@ namespace Komvos::Impl {
 /// where a program has ever new halos.
 struct Precedent::Earlier {
   static constexpr std::size_t most = 1024;
-  struct OfClass {
-    TuningDecision chosen;
-    std::vector<TuningDecision> lost;
-  };
   struct Decision {
     HaloKey halo;
     std::uint64_t options = 0;
@@ -66,13 +62,15 @@ Precedent::Precedent(MPI_Comm comm, const SurveyedHalo& halo, ResolvedOptions& o
     const TuningDecision* const decision = options.tuningCache->find(key_);
     if (decision != nullptr && (decision->settled || options.requireTuningCache)) {
       follow(*decision);
+      settled_ = decision->settled;
       fromTuningCache_ = true;
       remembers_ = false;
       return;
     }
     note_ = decision == nullptr ? options.tuningCache->whyNone(key_)
                                 : "tuning cache " + options.tuningCache->name() +
-                                      ": the run that saved it was too short to decide; tuning goes on from there";
+                                      ": the run that saved it was too short to decide, it is a first guess";
+    guess_ = decision != nullptr ? std::optional<TuningDecision>(*decision) : std::nullopt;
     if (options.requireTuningCache) {
       throw BadInput(note_);
     }
@@ -88,12 +86,8 @@ Precedent::Precedent(MPI_Comm comm, const SurveyedHalo& halo, ResolvedOptions& o
     if (found != earlier_->byHalo.end()) {
       reused_ = true;
       const Earlier::Decision& decision = found->second;
-      for (int i = 0; i < numWidthClasses; ++i) {
-        // What lost against another variant may still win against this one.
-        if (decision.ofClass[i] && decision.ofClass[i]->chosen == decision.chosen) {
-          lost_[i] = decision.ofClass[i]->lost;
-        }
-      }
+      ofClass_ = decision.ofClass;
+      settled_ = decision.chosen.settled;
       follow(decision.chosen);
     }
   }
@@ -115,7 +109,9 @@ std::optional<TuningDecision> Precedent::nearestHere() const {
 
 std::optional<TuningDecision> Precedent::ofSimilar() const {
   std::optional<TuningDecision> similar;
-  if (tuningCache_ && tuningCache_->findSimilar(key_) != nullptr) {
+  if (guess_) {
+    similar = guess_;
+  } else if (tuningCache_ && tuningCache_->findSimilar(key_) != nullptr) {
     similar = *tuningCache_->findSimilar(key_);
   } else if (remembers_) {
     similar = nearestHere();
@@ -142,7 +138,7 @@ void Precedent::keep(const TuningDecision& decision) {
 void Precedent::keep(const TuningDecision& decision, int widthClass, const std::vector<TuningDecision>& lost) {
   keep(decision);
   if (remembers_) {
-    earlier_->byHalo.at(mix(key_.pattern, options_)).ofClass[widthClass] = Earlier::OfClass{decision, lost};
+    earlier_->byHalo.at(mix(key_.pattern, options_)).ofClass[widthClass] = OfClass{decision, lost};
   }
 }
 

@@ -34,11 +34,17 @@ class Precedent {
   const std::string& tuningCacheNote() const { return note_; }
   /// Whether a halo of the same pattern was decided earlier in this run.
   bool reused() const { return reused_; }
-  /// Variants that lost against it then, with vectors of this width class.
-  const std::vector<TuningDecision>& lost(int widthClass) const { return lost_[widthClass]; }
+  /// How it was decided for vectors of a width class; nothing if it was not.
+  struct OfClass {
+    TuningDecision chosen;
+    std::vector<TuningDecision> lost;  ///< against it
+  };
+  const std::optional<OfClass>& ofClass(int widthClass) const { return ofClass_[widthClass]; }
+  /// Whether the decision that is followed was settled; nothing if none is.
+  const std::optional<bool>& settled() const { return settled_; }
 
-  /// How the most similar halo was decided, in the tuning cache or after a trial in this run, if its route can be had
-  /// here.
+  /// How this halo was guessed in the tuning cache, or how the most similar one was decided there or after a trial in
+  /// this run, if its route can be had here.
   std::optional<TuningDecision> ofSimilar() const;
 
   /// Before it was used.
@@ -59,7 +65,9 @@ class Precedent {
   ResolvedTopology topology_;
   HaloKey key_;
   std::uint64_t options_ = 0;  // their fingerprint
-  std::array<std::vector<TuningDecision>, numWidthClasses> lost_;
+  std::array<std::optional<OfClass>, numWidthClasses> ofClass_;
+  std::optional<bool> settled_;
+  std::optional<TuningDecision> guess_;  // of the tuning cache for this very halo
   std::shared_ptr<Earlier> earlier_;
   std::shared_ptr<TuningCache> record_;
 };
