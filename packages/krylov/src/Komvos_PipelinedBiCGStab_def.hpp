@@ -219,6 +219,7 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
   options.replaceResiduals = parameters_->get<bool>("Residual Replacement");
   options.checkTrueResidual = parameters_->get<bool>("Check True Residual");
   options.nodeAwareSums = parameters_->get<bool>("Node-Aware Reductions");
+  options.maxIterations = parameters_->get<int>("Maximum Iterations");
   variant_ = chooseVariant();
   std::unique_ptr<Iteration> iteration;
   if (wasPipelined()) {
@@ -232,7 +233,7 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
     Teuchos::TimeMonitor monitor(*timer_);
     iteration->setDebugTest(debugTest_);
     if (!userTest_.is_null() && userCombination_ != combination_type::OR) {
-      iteration->setStricterTest(convergenceTest_);
+      iteration->setStricterTest(convergenceTest_, userTest_);
     }
     iteration->initialize();
     iteration->iterate();
@@ -251,8 +252,8 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
   const bool known = iteration->stop() != Impl::BiCGStabStop::notANumber && values != nullptr && !values->empty();
   achievedTolerance_ =
       known ? *std::max_element(values->begin(), values->end()) : std::numeric_limits<magnitude_type>::quiet_NaN();
-  const bool converged =
-      known && iteration->stop() == Impl::BiCGStabStop::none && convergenceTest_->getStatus() == Belos::Passed;
+  const bool converged = known && iteration->stop() == Impl::BiCGStabStop::none && !iteration->isDisproved() &&
+                         convergenceTest_->getStatus() == Belos::Passed;
   return converged ? Belos::Converged : Belos::Unconverged;
 }
 

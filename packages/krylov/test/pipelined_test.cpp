@@ -590,6 +590,33 @@ TEST_P(Variant, GoesOnWithAllColumnsWhereTheUserAsksForMore) {
   }
 }
 
+/// Passes once it was asked several times in a row where the tolerance was met.
+class SeveralTimes : public ResidualOfTheSolution {
+ public:
+  Belos::StatusType checkStatus(Belos::Iteration<double, Vector, Operator>*) override {
+    ++calls;
+    return status = ++inARow >= 3 ? Belos::Passed : Belos::Failed;
+  }
+  void reset() override { inARow = 0, ++resets; }
+  int calls = 0, inARow = 0, resets = 0;
+};
+
+TEST_P(Variant, AsksATestOfTheUserThatRemembersOnceAnIteration) {
+  const auto A = someMatrix();
+  const auto b = rightHandSide(*A);
+  for (const auto how : {Combination::SEQ, Combination::AND}) {
+    Solver solver;
+    solver.setParameters(list(1e-6));
+    const auto several = rcp(new SeveralTimes);
+    solver.setUserConvStatusTest(several, how);
+    Vector x(A->getDomainMap(), 1);
+    const Outcome outcome = solveWith(solver, A, Teuchos::null, *b, x);
+    EXPECT_TRUE(outcome.converged);
+    EXPECT_EQ(1, several->resets) << "before the solve only";
+    EXPECT_LE(several->calls, outcome.iterations + 1);
+  }
+}
+
 TEST_P(Variant, PrintsInEachStyleAlsoWithATestOfTheUser) {
   const auto A = someMatrix();
   const auto b = rightHandSide(*A);

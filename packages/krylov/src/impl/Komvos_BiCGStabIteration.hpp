@@ -28,6 +28,7 @@ struct BiCGStabOptions {
   bool replaceResiduals = true;  ///< where the estimated gap asks for it
   bool checkTrueResidual = true;
   bool nodeAwareSums = true;
+  int maxIterations = 1000;
 };
 
 /// Counts of one solve.
@@ -76,8 +77,12 @@ class BiCGStabIteration
   /// that print take only tests that they know.
   /// \param test may be null
   void setDebugTest(const Teuchos::RCP<status_test_type>& test) { debugTest_ = test; }
-  /// A test that passes only where the one of the tolerance does, and may ask for more: then no column is frozen.
-  void setStricterTest(const Teuchos::RCP<status_test_type>& test) { stricterTest_ = test; }
+  /// A test that passes only where the one of the tolerance and `users` do: then no column is frozen. `users` is asked
+  /// once an iteration, as part of `test`.
+  void setStricterTest(const Teuchos::RCP<status_test_type>& test, const Teuchos::RCP<status_test_type>& users) {
+    stricterTest_ = test;
+    usersTest_ = users;
+  }
 
   /// From the problem's current solution. \note Collective.
   void initialize() override;
@@ -88,6 +93,8 @@ class BiCGStabIteration
   void finish();
 
   BiCGStabStop stop() const { return stop_; }
+  /// Whether the last status test passed on a recursive residual that the true one does not confirm.
+  bool isDisproved() const { return disproved_; }
   const BiCGStabCounts& counts() const { return counts_; }
 
   int getNumIters() const override { return numIters_; }
@@ -156,10 +163,14 @@ class BiCGStabIteration
   bool meetsTolerance(int j) const;
   bool scalingIsANumber();
   void learnToleratedNorms();
-  bool anyNewlyMeets();
+  bool anyNewlyMeets() const;
+  bool asksForMore() const { return !stricterTest_.is_null(); }
+  bool stopsByStricterTest();
+  bool usersTestAgrees();
   void check();
   void leaveConvergedAlone();
   void reportTrueResidual();
+  void restartOrStop();
   void requireProgress();
   bool restartsAskedFor() const;
   void giveUp(BiCGStabStop stop, const std::string& text);
@@ -171,7 +182,8 @@ class BiCGStabIteration
 
   Teuchos::RCP<problem_type> problem_;
   Teuchos::RCP<Belos::OutputManager<Scalar>> printer_;
-  Teuchos::RCP<status_test_type> test_, debugTest_, stricterTest_;
+  Teuchos::RCP<status_test_type> test_, debugTest_, stricterTest_, usersTest_;
+  bool disproved_ = false;  // what the stricter test has found last, by the true residual
   Teuchos::RCP<residual_test_type> residualTest_;
   std::shared_ptr<const replicated_type> replicated_;
   const WholeVectorOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>* wholeOperator_ = nullptr;  // if A is one

@@ -95,6 +95,18 @@ void BiCGStabIteration<S, L, G, N>::iterate() {
       return;
     }
     learnToleratedNorms();
+    if (asksForMore()) {
+      if (stopsByStricterTest()) {
+        return;
+      }
+      restartOrStop();
+      if (stop_ != BiCGStabStop::none) {
+        return;
+      }
+      step();
+      ++numIters_;
+      continue;
+    }
     const bool meets = anyNewlyMeets(), checks = meets && options_.checkTrueResidual;
     if (meets && !checks) {
       leaveConvergedAlone();
@@ -112,18 +124,60 @@ void BiCGStabIteration<S, L, G, N>::iterate() {
       }
       return;
     }
-    if (restartsAskedFor()) {
-      requireProgress();
-      if (stop_ != BiCGStabStop::none) {
-        reportTrueResidual();
-        return;
-      }
-      ++counts_.restarts;
-      recompute();
+    restartOrStop();
+    if (stop_ != BiCGStabStop::none) {
+      return;
     }
     step();
     ++numIters_;
   }
+}
+
+/// Before a step.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::restartOrStop() {
+  if (!restartsAskedFor()) {
+    return;
+  }
+  requireProgress();
+  if (stop_ != BiCGStabStop::none) {
+    reportTrueResidual();
+    return;
+  }
+  ++counts_.restarts;
+  recompute();
+}
+
+/// As the part of iterate() for the test of the tolerance alone, but all tests are asked first, and the true residual
+/// where they have passed.
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::stopsByStricterTest() {
+  const bool ended = !debugTest_.is_null() && debugTest_->checkStatus(this) == Belos::Passed;
+  const bool passed = test_->checkStatus(this) == Belos::Passed;
+  const bool converged = stricterTest_->getStatus() == Belos::Passed;
+  disproved_ = false;
+  const bool checks = converged && options_.checkTrueResidual;
+  if (checks) {
+    check();
+  }
+  const bool stops =
+      ended || stop_ != BiCGStabStop::none || numIters_ >= options_.maxIterations || (converged ? !disproved_ : passed);
+  if (stops && !checks && stop_ != BiCGStabStop::notANumber) {
+    reportTrueResidual();
+  }
+  return stops;
+}
+
+/// Of the true residual, if it is one of Belos' tests of residuals, which remember that they have passed. Others are
+/// asked once an iteration.
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::usersTestAgrees() {
+  using ResidualTest = Belos::StatusTestResNorm<S, multivector_type, operator_type>;
+  if (Teuchos::rcp_dynamic_cast<ResidualTest>(usersTest_).is_null()) {
+    return true;
+  }
+  usersTest_->reset();
+  return usersTest_->checkStatus(this) == Belos::Passed;
 }
 
 template <class S, class L, class G, class N>
@@ -144,7 +198,7 @@ bool BiCGStabIteration<S, L, G, N>::meetsTolerance(int j) const {
 template <class S, class L, class G, class N>
 bool BiCGStabIteration<S, L, G, N>::scalingIsANumber() {
   try {
-    if (!stricterTest_.is_null() && residualTest_->getStatus() == Belos::Passed) {
+    if (asksForMore() && residualTest_->getStatus() == Belos::Passed) {
       residualTest_->reset();  // or it would keep the norms that it passed with
     }
     residualTest_->checkStatus(this);
@@ -166,10 +220,7 @@ void BiCGStabIteration<S, L, G, N>::learnToleratedNorms() {
 }
 
 template <class S, class L, class G, class N>
-bool BiCGStabIteration<S, L, G, N>::anyNewlyMeets() {
-  if (!stricterTest_.is_null()) {
-    return stricterTest_->checkStatus(this) == Belos::Passed;
-  }
+bool BiCGStabIteration<S, L, G, N>::anyNewlyMeets() const {
   for (int j = 0; j < numColumns_; ++j) {
     if (isActive(j) && meetsTolerance(j)) {
       return true;
@@ -201,18 +252,16 @@ void BiCGStabIteration<S, L, G, N>::check() {
   }
   recompute();
   residualTest_->reset();  // or it would not look at these columns again, once all have passed
-  if (!stricterTest_.is_null()) {
-    stricterTest_->reset();
-  }
   if (!std::all_of(norms_.begin(), norms_.end(), [](double norm) { return std::isfinite(norm); }) ||
       !scalingIsANumber()) {
     giveUp(BiCGStabStop::notANumber, "a residual is not a number");
     return;
   }
-  bool wasWorthIt = !stricterTest_.is_null() && stricterTest_->checkStatus(this) == Belos::Passed;
+  bool wasWorthIt = asksForMore() && residualTest_->getStatus() == Belos::Passed && usersTestAgrees();
+  disproved_ = asksForMore() && !wasWorthIt;
   double largest = 0;  // of those that do not meet it after all
   for (int j = 0; j < numColumns_; ++j) {
-    if (claims[j] && stricterTest_.is_null() && meetsTolerance(j)) {
+    if (claims[j] && !asksForMore() && meetsTolerance(j)) {
       wasWorthIt = true;
     } else if (claims[j]) {
       largest = std::max(largest, norms_[j]);
@@ -234,7 +283,7 @@ void BiCGStabIteration<S, L, G, N>::check() {
 /// Freezes the columns that have converged, unless all have: then the solve ends; or a test may ask for more.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::leaveConvergedAlone() {
-  if (!stricterTest_.is_null()) {
+  if (asksForMore()) {
     return;
   }
   bool anyGoesOn = false;
