@@ -123,13 +123,20 @@ std::vector<double> valuesOf(const Matrix& matrix) {
 }
 
 /// \note Collective.
-DistributedRows rowsOf(const Matrix& matrix, MPI_Comm comm) {
+int firstRowOf(const Matrix& matrix, MPI_Comm comm) {
+  const int count = static_cast<int>(Impl::localRows(matrix));
+  int first = 0;
+  mpiCheck(MPI_Exscan(&count, &first, 1, MPI_INT, MPI_SUM, comm), "MPI_Exscan");
+  return first;
+}
+
+/// \param numbers of the columns here
+DistributedRows rowsOf(const Matrix& matrix, int first, const std::vector<int>& numbers) {
   DistributedRows rows;
   const auto local = matrix.getLocalMatrixHost().graph;
   const int count = static_cast<int>(local.numRows());
-  mpiCheck(MPI_Exscan(&count, &rows.first, 1, MPI_INT, MPI_SUM, comm), "MPI_Exscan");
+  rows.first = first;
   rows.whole = static_cast<int>(matrix.getGlobalNumRows());
-  const std::vector<int> numbers = Impl::numbersOfColumns(matrix, rows.first);
   rows.offsets.assign(1, 0);
   for (int row = 0; row < count; ++row) {
     for (auto k = local.row_map(row); k < local.row_map(row + 1); ++k) {
@@ -242,11 +249,14 @@ struct DirectSolver::State {
     numbered = Impl::consecutiveMap(static_cast<int>(Impl::localRows(matrix)), map->getComm());
     engine = makeEngine(comm, method, options);
     requireFewEnoughEntries(matrix);
-    DistributedRows given = rowsOf(matrix, comm);
-    firstRow = given.first;
-    entries = given.values.size();
-    places = Impl::hashOfPlaces(matrix);
-    throwOnAllIfAny(comm, Impl::errorIn([&] { engine->take(std::move(given)); }));
+    firstRow = firstRowOf(matrix, comm);
+    const std::vector<int> numbers = Impl::numbersOfColumns(matrix, firstRow);
+    throwOnAllIfAny(comm, Impl::errorIn([&] {
+                      DistributedRows given = rowsOf(matrix, firstRow, numbers);
+                      entries = given.values.size();
+                      places = Impl::hashOfPlaces(matrix);
+                      engine->take(std::move(given));
+                    }));
     afterFactoring(matrix, [&] { return engine->factor(); });
   }
 
@@ -409,7 +419,8 @@ void DirectSolver::refactor(const crs_matrix_type& matrix) {
   if (!hasSameGraph(matrix)) {
     throw BadInput("DirectSolver::refactor: the matrix has entries in other places than before");
   }
-  state_->afterFactoring(matrix, [&] { return state_->engine->refactor(valuesOf(matrix)); });
+  throwOnAllIfAny(state_->comm, Impl::errorIn([&] { state_->engine->takeValues(valuesOf(matrix)); }));
+  state_->afterFactoring(matrix, [&] { return state_->engine->refactor(); });
 }
 
 void DirectSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode, DefaultScalar alpha,

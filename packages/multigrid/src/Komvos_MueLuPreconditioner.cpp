@@ -6,6 +6,7 @@
 #include <Teuchos_XMLParameterListHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -251,12 +252,16 @@ class MueLuPreconditioner
 Teuchos::ParameterList readXml(const std::string& file, MPI_Comm comm) {
   int rank = 0;
   mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-  std::string text, error;
-  if (rank == 0) {
-    std::ifstream in(file);
-    text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-    error = !in.is_open() || in.bad() ? "MueLu parameters: " + file + " cannot be read" : "";
-  }
+  std::string text;
+  const std::string error = Impl::errorIn([&] {
+    if (rank == 0) {
+      std::ifstream in(file);
+      if (!in || std::filesystem::is_directory(file)) {
+        throw BadInput("MueLu parameters: " + file + " cannot be read");
+      }
+      text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    }
+  });
   throwOnAllIfAny(comm, error);
   text = Impl::broadcast(comm, std::move(text));
   Teuchos::ParameterList parameters;

@@ -34,8 +34,9 @@ class DirectEngine {
   virtual void take(DistributedRows rows) = 0;
   /// \return an error text, or nothing
   virtual std::string factor() = 0;
-  /// The same with other values in the same places.
-  virtual std::string refactor(const std::vector<double>& values) = 0;
+  /// Other values in the same places, to be factored again. On this rank alone.
+  virtual void takeValues(std::vector<double> values) = 0;
+  virtual std::string refactor() = 0;
   /// Of the last factorization; seconds are those of this rank.
   virtual DirectReport count() const = 0;
   /// Numbers of the rows whose right-hand sides and solutions this rank has; empty pointer: its rows of the matrix.

@@ -79,6 +79,7 @@ class CorrectionSmoother : public LevelSmoother {
   /// Vectors for so many columns; they are kept.
   void makeRoomFor(std::size_t columns) const {
     if (correction_.is_null() || correction_->getNumVectors() != columns) {
+      correction_ = Teuchos::null;  // until both are there
       residual_ = rcp(new Vectors(A_->getRangeMap(), columns));
       correction_ = rcp(new Vectors(A_->getDomainMap(), columns));
     }
@@ -97,12 +98,16 @@ class ChebyshevSmoother : public LevelSmoother {
  public:
   /// \param parameters with the estimate of the largest eigenvalue
   ChebyshevSmoother(RCP<const NodeAwareCrsMatrix<>> A, const Teuchos::ParameterList& parameters, std::size_t complexity)
-      : A_(std::move(A)),
-        facade_(rcp(new RowMatrixFacade(A_))),
-        chebyshev_(facade_),
-        degree_(parameters.isParameter("chebyshev: degree") ? parameters.get<int>("chebyshev: degree") : 1),
-        complexity_(complexity) {
-    chebyshev_.setParameters(parameters);
+      : A_(std::move(A)), facade_(rcp(new RowMatrixFacade(A_))), chebyshev_(facade_), complexity_(complexity) {
+    Teuchos::ParameterList list(parameters);
+    chebyshev_.setParameters(list);  // writes what counts into the list: the degree has other names, too
+    const int degree = list.get<int>("chebyshev: degree");
+    const bool isTextbook =
+        (list.isType<bool>("chebyshev: textbook algorithm") && list.get<bool>("chebyshev: textbook algorithm")) ||
+        (list.isType<std::string>("chebyshev: algorithm") &&
+         list.get<std::string>("chebyshev: algorithm") == "textbook");
+    products_ = degree;
+    productsFromZero_ = isTextbook ? degree : degree - 1;
     setUp();
   }
 
@@ -121,7 +126,7 @@ class ChebyshevSmoother : public LevelSmoother {
       chebyshev_.apply(b, x);
     } catch (...) {
       columns_ = toSetUp;
-      abandonApplies(*A_, degree_ - (zeroGuess ? 1 : 0) - facade_->begun());
+      abandonApplies(*A_, (zeroGuess ? productsFromZero_ : products_) - facade_->begun());
       throw;
     }
   }
@@ -137,7 +142,7 @@ class ChebyshevSmoother : public LevelSmoother {
   RCP<const NodeAwareCrsMatrix<>> A_;
   mutable RCP<const RowMatrixFacade> facade_;
   mutable Chebyshev chebyshev_;
-  int degree_;  // products of an apply, one less from a guess of 0
+  int products_ = 0, productsFromZero_ = 0;  // of an apply
   std::size_t complexity_;
   static constexpr auto toSetUp = std::numeric_limits<std::size_t>::max();
   mutable std::size_t columns_ = 0;  // of the last apply; 0: of none

@@ -59,7 +59,7 @@ class Mumps : public DirectEngine {
     mumps_.nnz_loc = static_cast<MUMPS_INT8>(kept_.size());
     mumps_.irn_loc = rowNumbers_.data();
     mumps_.jcn_loc = columnNumbers_.data();
-    takeValues(rows.values);
+    takeValues(std::move(rows.values));
   }
 
   std::string factor() override {
@@ -69,10 +69,13 @@ class Mumps : public DirectEngine {
     return failed() ? errorText() : factorNumerically();
   }
 
-  std::string refactor(const std::vector<double>& values) override {
-    takeValues(values);
-    return factorNumerically();
+  void takeValues(std::vector<double> values) override {
+    values_.resize(kept_.size());
+    std::transform(kept_.begin(), kept_.end(), values_.begin(), [&](int k) { return values[k]; });
+    mumps_.a_loc = values_.data();
   }
+
+  std::string refactor() override { return factorNumerically(); }
 
   DirectReport count() const override {
     DirectReport report;
@@ -119,12 +122,6 @@ class Mumps : public DirectEngine {
   void call(Job job) {
     mumps_.job = job;
     dmumps_c(&mumps_);
-  }
-
-  void takeValues(const std::vector<double>& values) {
-    values_.resize(kept_.size());
-    std::transform(kept_.begin(), kept_.end(), values_.begin(), [&](int k) { return values[k]; });
-    mumps_.a_loc = values_.data();
   }
 
   std::string factorNumerically() {

@@ -90,8 +90,9 @@ class SuperluDist : public DirectEngine {
     return factorAs(DOFACT);
   }
 
-  std::string refactor(const std::vector<double>& values) override {
-    given_.values = values;
+  void takeValues(std::vector<double> values) override { given_.values = std::move(values); }
+
+  std::string refactor() override {
     freeFactors();
     freeMatrix();
     return factorAs(factored_ ? SamePattern : DOFACT);
