@@ -100,7 +100,7 @@ def page(path):
     total = sum(len(run["results"]) for run in report["runs"])
     verdict = f"It is missed by more than {100 * (SLOWER - 1):.0f} % in {len(losses(report))} of {total} cases."
     parts = [HEAD.format(file=path.relative_to(common.ROOT), summary=summary(report), verdict=verdict,
-                         order="" if "order" in report else ROTATION,
+                         order="" if all("order" in run for run in report["runs"]) else ROTATION,
                          **{key: report[key] for key in ("commit", "processor", "cores", "mpi", "samples")})]
     head = ["numbering", "ranks", "columns", "Tpetra", "PETSc", "Komvos", "of Tpetra", "of Isend", "of PETSc",
             "tuned", "MB", "GB/s", "of reading", "overlap"]

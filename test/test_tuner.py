@@ -156,7 +156,7 @@ class Tuner(ProgramTest):
             self.assertEqual(result.code, 0, result.err)
             notes = [line for line in result.out.splitlines() if line.startswith("note  ")]
             self.assertEqual(len(notes), 1, result.out)
-            for reason in ("tuned as without a tuning cache: 1 of 1 halos in use", *reasons):
+            for reason in ("tuned in this run: 1 of 1 halos in use", *reasons):
                 self.assertIn(reason, notes[0])
             halo = self.solve(4, *self.PROBLEM, *options)["halos"][0]
             self.assertFalse(halo["from_tuning_cache"])

@@ -135,8 +135,9 @@ double achieved(const Belos::SolverManager<double, MultiVector, Operator>& manag
 
 /// One call of Belos: solves A d = r to a relative residual, adds what it took to `result`.
 /// \return whether it stopped because its own residual was small enough, be that true or lost accuracy
+/// \param meeting a communicator that nothing else uses
 bool solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Teuchos::ParameterList>& parameters,
-               const ProgressLine& progress, const RCP<HistoryTest>& history, BelosResult& result) {
+               const ProgressLine& progress, const RCP<HistoryTest>& history, MPI_Comm meeting, BelosResult& result) {
   const auto manager = factory.create(result.solver, parameters);
   manager->setProblem(problem);
   if (!history.is_null()) {
@@ -157,11 +158,11 @@ bool solveOnce(Factory& factory, const RCP<LinearProblem>& problem, const RCP<Te
     result.iterations += progress.iteration();  // the manager has lost count; known where it is reported, on rank 0
     return false;
   } catch (const std::exception& error) {
-    if (std::string(error.what()) != "std::exception") {
+    // Belos has thrown a copy of the base class, and lost the text. Where reduced numbers are the cause, all ranks are
+    // here.
+    if (std::string(error.what()) != "std::exception" || !allRanksArrive(meeting)) {
       throw;
     }
-    // Belos has thrown a copy of the base class, and lost the text. It comes from reduced numbers, so all ranks are
-    // here.
     result.belosConverged = false;
     result.belosResidual = std::numeric_limits<double>::quiet_NaN();
     result.failureReason =
@@ -242,6 +243,8 @@ BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, co
   const auto r = rcp(new MultiVector(b, Teuchos::Copy));
   const auto d = rcp(new MultiVector(x.getMap(), x.getNumVectors()));
   const RCP<HistoryTest> history = keepHistory ? rcp(new HistoryTest(plain, sizeOfB, result.history)) : Teuchos::null;
+  MPI_Comm meeting;
+  mpiCheck(MPI_Comm_dup(mpiOf(x.getMap()->getComm()), &meeting), "MPI_Comm_dup");
   const double start = MPI_Wtime();
   double sizeOfR = 1;
   for (bool again = true; again; result.restarts += again ? 1 : 0) {
@@ -250,7 +253,7 @@ BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, co
     once->set("Convergence Tolerance", std::min(0.5, result.tolerance / sizeOfR));
     once->set("Maximum Iterations", result.maxIterations - result.iterations);
     const bool satisfied =
-        solveOnce(factory, makeProblem(A, preconditioner, solver, d, r), once, progress, history, result);
+        solveOnce(factory, makeProblem(A, preconditioner, solver, d, r), once, progress, history, meeting, result);
     result.belosResidual *= sizeOfR;
     x.update(1, *d, 1);  // x + A^-1 r
     const double before = sizeOfR;
@@ -260,6 +263,7 @@ BelosResult solveWithBelos(const std::string& solver, const RCP<Operator>& A, co
             result.iterations < result.maxIterations;
   }
   result.seconds = MPI_Wtime() - start;
+  mpiCheck(MPI_Comm_free(&meeting), "MPI_Comm_free");
   return result;
 }
 

@@ -162,8 +162,8 @@ std::string headOfUsed(const SolveReport& r) {
   }
   const auto used = std::count_if(r.halos.begin(), r.halos.end(), [](const HaloEntry& one) { return one.used; });
   const auto count = std::count_if(r.halos.begin(), r.halos.end(), isFirstWithNote);
-  return format("note           tuned as without a tuning cache: %ld of %ld halos in use. For %s, ",
-                static_cast<long>(count), static_cast<long>(used), without->name.c_str()) +
+  return format("note           tuned in this run: %ld of %ld halos in use. For %s, ", static_cast<long>(count),
+                static_cast<long>(used), without->name.c_str()) +
          without->report.tuningCacheNote + "\nhalos in use";
 }
 

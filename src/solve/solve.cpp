@@ -41,14 +41,16 @@ using Teuchos::rcp;
 
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
-  requireWritable({options.solutionFile, options.saveTuningCacheFile, options.jsonFile, options.cyclePlotFile,
-                   options.convergencePlotFile},
-                  mpiOf(comm));
+  const std::vector<std::string> outputs{options.solutionFile, options.saveTuningCacheFile, options.jsonFile,
+                                         options.cyclePlotFile, options.convergencePlotFile};
+  requireWritable(outputs, mpiOf(comm));
   onRankZero(mpiOf(comm), [&] {
-    for (const std::string& input : {options.matrixFile, options.rhsFile}) {
-      std::error_code ignored;
-      if (!options.solutionFile.empty() && std::filesystem::equivalent(input, options.solutionFile, ignored)) {
-        throw BadInput("solve: --output would replace '" + input + "', which is read");
+    for (const std::string& input : {options.matrixFile, options.rhsFile, options.parameterFile}) {
+      for (const std::string& output : outputs) {
+        std::error_code ignored;
+        if (!input.empty() && std::filesystem::equivalent(input, output, ignored)) {
+          throw BadInput("solve: an output would replace '" + input + "', which is read");
+        }
       }
     }
     if (!options.cyclePlotFile.empty()) {

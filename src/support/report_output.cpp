@@ -26,7 +26,8 @@ void requireWritable(const std::vector<std::string>& files, MPI_Comm comm) {
       }
       OutputFile::checkWritable(file);
       const bool isRegular = !std::filesystem::exists(file) || std::filesystem::is_regular_file(file);
-      if (isRegular && !seen.insert(std::filesystem::weakly_canonical(file).string()).second) {
+      if (isRegular &&
+          !seen.insert(std::filesystem::weakly_canonical(std::filesystem::absolute(file)).string()).second) {
         throw BadInput("two outputs go to '" + file + "'");
       }
     }

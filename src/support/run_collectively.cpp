@@ -14,7 +14,8 @@ namespace {
 
 const double graceSeconds = 10;
 
-/// Whether every rank gets here before the grace is over.
+}  // namespace
+
 bool allRanksArrive(MPI_Comm comm) {
   MPI_Request request;
   MPI_Ibarrier(comm, &request);
@@ -26,8 +27,6 @@ bool allRanksArrive(MPI_Comm comm) {
   }
   return done != 0;
 }
-
-}  // namespace
 
 std::string oneLine(const std::string& text) {
   const std::size_t test = text.find("Throw test that evaluated to true:");

@@ -28,6 +28,9 @@ int runCollectively(MPI_Comm comm, const std::function<int()>& work);
 /// Runs `work` on rank 0, and throws on all ranks what it throws. \note Collective on `comm`. \throws BadInput
 void onRankZero(MPI_Comm comm, const std::function<void()>& work);
 
+/// Whether every rank gets here within some seconds. \param comm used by nothing else, and not again if they do not
+bool allRanksArrive(MPI_Comm comm);
+
 /// Prints "komvos: error: <text>" to stderr, as one line.
 void printError(const std::string& text);
 
