@@ -170,7 +170,8 @@ class Tuner(ProgramTest):
 
     def test_a_similar_halo_begins_as_decided_before(self):
         file = self.folder / "decisions.json"
-        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--route", "two-step", "--save-tuning-cache", file)
+        self.solve(4, *self.PROBLEM, "--ranks-per-node", 2, "--route", "two-step", "--on-node", "messages",
+                   "--save-tuning-cache", file)
         bigger = ("--problem", "random", "--n", 1300, "--ranks-per-node", 2, "--tuning-cache", file, "--tuning", "off")
         halo = self.solve(4, *bigger)["halos"][0]
         self.assertEqual((halo["route"], halo["began_as_similar"]), ("two-step", True))
