@@ -177,7 +177,8 @@ std::string directText(const SolveReport& r) {
              static_cast<double>(direct.largestMemory) / 1e6);
   text += format("factorization  %.2f billion operations in %.3f s, after an analysis of %.3f s\n",
                  direct.operations / 1e9, direct.factorSeconds, direct.analysisSeconds);
-  text += "solves         " + std::to_string(r.iterations) + ", by the factors, of the system and of residuals" +
+  text += "solves         " + std::to_string(r.iterations) +
+          (r.iterations > 1 ? " (the first with b, the others with residuals)" : "") +
           (r.converged ? ", converged" : ", NOT converged") + "\n";
   return text + format("residual       %.3e true, tolerance %.1e\n", r.trueResidual, r.tolerance);
 }

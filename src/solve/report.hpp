@@ -47,8 +47,8 @@ struct SolveReport : ExchangeSummary {
   ResidualHistory history;  ///< empty if it was not asked for
   std::vector<HaloEntry> halos;
   std::vector<std::string> keptByMueLu;  ///< what exchanges as without Komvos, and why
-  std::size_t savedDecisions = 0,
-              savedGuesses = 0;  ///< in the tuning cache; guesses are those of halos used too little
+  std::size_t savedDecisions = 0;        ///< in the tuning cache
+  std::size_t savedGuesses = 0;          ///< of these, of halos that were used too little to be decided
 };
 
 std::string toText(const SolveReport& report);

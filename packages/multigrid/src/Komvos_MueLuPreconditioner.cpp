@@ -6,10 +6,7 @@
 #include <Teuchos_XMLParameterListHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <exception>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -250,20 +247,7 @@ class MueLuPreconditioner
 
 /// Rank 0 reads the file. Teuchos' own function leaves the others waiting where it cannot. \note Collective.
 Teuchos::ParameterList readXml(const std::string& file, MPI_Comm comm) {
-  int rank = 0;
-  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-  std::string text;
-  const std::string error = Impl::errorIn([&] {
-    if (rank == 0) {
-      std::ifstream in(file);
-      if (!in || std::filesystem::is_directory(file)) {
-        throw BadInput("MueLu parameters: " + file + " cannot be read");
-      }
-      text.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
-    }
-  });
-  throwOnAllIfAny(comm, error);
-  text = Impl::broadcast(comm, std::move(text));
+  const std::string text = Impl::broadcastFile(comm, file, "MueLu parameters: " + file + " cannot be read");
   Teuchos::ParameterList parameters;
   try {
     Teuchos::updateParametersFromXmlString(text, Teuchos::Ptr<Teuchos::ParameterList>(&parameters));

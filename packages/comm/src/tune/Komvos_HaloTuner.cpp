@@ -153,6 +153,7 @@ void HaloTuner::tuneOnline(const SurveyedHalo& halo, const MessageCosts& costs, 
     }
   }
   state.choice.emplace(std::move(forecasts), state.start, halo.seconds, std::move(known));
+  state.planIncumbent();  // as a rule it is planned: what the halo starts with
   state.choice->addPlanning(planning);
 }
 

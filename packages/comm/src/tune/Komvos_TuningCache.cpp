@@ -149,22 +149,8 @@ std::optional<double> difference(const HaloKey& a, const HaloKey& b) {
 }
 
 TuningCache TuningCache::load(MPI_Comm comm, const std::string& file) {
-  int rank = 0;
-  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
-  std::string text;
-  std::string error;
-  if (rank == 0) {
-    std::ifstream in(file, std::ios::binary);
-    char block[4096];
-    while (in.read(block, sizeof block), in.gcount() > 0) {
-      text.append(block, static_cast<std::size_t>(in.gcount()));
-    }
-    if (!in.is_open() || in.bad()) {  // bad: a directory opens, and cannot be read
-      error = "cannot read tuning cache '" + file + "'";
-    }
-  }
-  throwOnAllIfAny(comm, error);
-  return parse(Impl::broadcast(comm, text), file);  // the same text, hence the same outcome, everywhere
+  const std::string text = Impl::broadcastFile(comm, file, "cannot read tuning cache '" + file + "'");
+  return parse(text, file);  // the same text, hence the same outcome, everywhere
 }
 
 TuningCache TuningCache::parse(const std::string& text, const std::string& name) {

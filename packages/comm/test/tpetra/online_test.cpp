@@ -169,6 +169,9 @@ TEST(OnlineTuning, BeginsWithARouteThatPromisesMuch) {
     EXPECT_EQ(begun, kept.report().route);
     EXPECT_GE(std::count(used.begin(), used.end(), begun), 45);
     EXPECT_TRUE(begun == "standard" || std::count(used.begin(), used.end(), "standard") == 0) << "kept its promise";
+    for (const Komvos::HaloTrial& trial : kept.report().trials) {
+      EXPECT_NE("faster", trial.outcome) << toString(trial.route);
+    }
     const NodeAwareImport<> broken(data.import, options);
     importMany(broken, data, "standard", 60, 100);
     EXPECT_EQ("standard", broken.report().route);

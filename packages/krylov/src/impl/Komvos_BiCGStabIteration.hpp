@@ -165,7 +165,9 @@ class BiCGStabIteration
   void learnToleratedNorms();
   bool anyNewlyMeets() const;
   bool asksForMore() const { return !stricterTest_.is_null(); }
+  bool stopsByTolerance();
   bool stopsByStricterTest();
+  bool debugTestPasses();
   bool usersTestAgrees();
   void check();
   void leaveConvergedAlone();

@@ -95,33 +95,7 @@ void BiCGStabIteration<S, L, G, N>::iterate() {
       return;
     }
     learnToleratedNorms();
-    if (asksForMore()) {
-      if (stopsByStricterTest()) {
-        return;
-      }
-      restartOrStop();
-      if (stop_ != BiCGStabStop::none) {
-        return;
-      }
-      step();
-      ++numIters_;
-      continue;
-    }
-    const bool meets = anyNewlyMeets(), checks = meets && options_.checkTrueResidual;
-    if (meets && !checks) {
-      leaveConvergedAlone();
-    }
-    if (checks) {
-      check();
-      if (stop_ == BiCGStabStop::notANumber) {
-        return;
-      }
-    }
-    const bool ended = !debugTest_.is_null() && debugTest_->checkStatus(this) == Belos::Passed;
-    if (test_->checkStatus(this) == Belos::Passed || ended || stop_ != BiCGStabStop::none) {
-      if (!checks) {
-        reportTrueResidual();
-      }
+    if (asksForMore() ? stopsByStricterTest() : stopsByTolerance()) {
       return;
     }
     restartOrStop();
@@ -148,11 +122,32 @@ void BiCGStabIteration<S, L, G, N>::restartOrStop() {
   recompute();
 }
 
-/// As the part of iterate() for the test of the tolerance alone, but all tests are asked first, and the true residual
-/// where they have passed.
+/// Where the residual of a column is small enough, its true residual is looked at, before the tests are asked.
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::stopsByTolerance() {
+  const bool meets = anyNewlyMeets(), checks = meets && options_.checkTrueResidual;
+  if (meets && !checks) {
+    leaveConvergedAlone();
+  }
+  if (checks) {
+    check();
+    if (stop_ == BiCGStabStop::notANumber) {
+      return true;
+    }
+  }
+  const bool ended = debugTestPasses();
+  const bool stops = test_->checkStatus(this) == Belos::Passed || ended || stop_ != BiCGStabStop::none;
+  if (stops && !checks) {
+    reportTrueResidual();
+  }
+  return stops;
+}
+
+/// Where a test of the user may ask for more, the tests are asked first, once; true residuals are looked at where all
+/// have passed.
 template <class S, class L, class G, class N>
 bool BiCGStabIteration<S, L, G, N>::stopsByStricterTest() {
-  const bool ended = !debugTest_.is_null() && debugTest_->checkStatus(this) == Belos::Passed;
+  const bool ended = debugTestPasses();
   const bool passed = test_->checkStatus(this) == Belos::Passed;
   const bool converged = stricterTest_->getStatus() == Belos::Passed;
   disproved_ = false;
@@ -166,6 +161,11 @@ bool BiCGStabIteration<S, L, G, N>::stopsByStricterTest() {
     reportTrueResidual();
   }
   return stops;
+}
+
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::debugTestPasses() {
+  return !debugTest_.is_null() && debugTest_->checkStatus(this) == Belos::Passed;
 }
 
 /// Of the true residual, if it is one of Belos' tests of residuals, which remember that they have passed. Others are

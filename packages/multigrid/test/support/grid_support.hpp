@@ -5,6 +5,7 @@
 #include <BelosLinearProblem.hpp>
 #include <BelosSolverFactory_Tpetra.hpp>
 #include <BelosTpetraAdapter.hpp>
+#include <Teuchos_CommHelpers.hpp>
 #include <Tpetra_Core.hpp>
 #include <Tpetra_CrsMatrix.hpp>
 #include <algorithm>
@@ -23,6 +24,13 @@ using Map = Tpetra::Map<>;
 using Matrix = Tpetra::CrsMatrix<>;
 using Vector = Tpetra::MultiVector<>;
 using Operator = Tpetra::Operator<>;
+
+/// Of the numbers of all ranks.
+inline int largest(const Teuchos::Comm<int>& comm, int mine) {
+  int all = mine;
+  Teuchos::reduceAll(comm, Teuchos::REDUCE_MAX, mine, Teuchos::outArg(all));
+  return all;
+}
 
 /// Rows dealt out unevenly: rank r gets a share that grows with r, rank 0 none when there are at least three ranks.
 inline RCP<const Map> unevenMap(GO rows) {
