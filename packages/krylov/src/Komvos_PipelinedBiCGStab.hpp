@@ -32,7 +32,8 @@ class ReplicatedVectors;
 ///   65, 2017). 12 vectors of work, 8 without a preconditioner. Recurrences replace definitions, so rounding errors
 ///   grow: residuals are replaced where an estimate of that growth says so, and convergence is declared on the true
 ///   residual.
-/// - "merged": two blocking reductions; 7 vectors of work, 5 without a preconditioner.
+/// - "merged": two blocking reductions, three where the second one leaves no digit of the residual's norm; 7 vectors of
+/// work, 5 without a preconditioner.
 /// - "replicated": every rank has all elements of all vectors and computes all dots, so there is no reduction; the
 ///   results of products are gathered by all ranks. For operators whose products need all of x anyway, as hierarchical
 ///   matrices do, best for a WholeVectorOperator, and where n is not large: vectors cost n values a rank. Vector
@@ -48,7 +49,8 @@ class ReplicatedVectors;
 /// parameters are those of Belos' BICGSTAB, with the same defaults, and "Variant", "Residual Replacement",
 /// "Check True Residual" and "Node-Aware Reductions". All right-hand sides are solved together, each with scalars of
 /// its own, in the same reductions; "Deflation Quorum" is accepted, but a column that has converged is left alone at
-/// once. Left and right preconditioners are applied as Belos' method applies them; residual norms are those of A x = b.
+/// once: products and preconditioners get the others. Left and right preconditioners are applied as Belos' method
+/// applies them; residual norms are those of A x = b.
 ///
 /// solve() returns Belos::Unconverged after the last iteration, after breakdowns that restarts do not help, where
 /// rounding errors allow no more, or if a residual is not a number; the stream of Belos::Warnings says which. The
@@ -99,7 +101,8 @@ class PipelinedBiCGStab
   void setDebugStatusTest(const Teuchos::RCP<status_test_type>& test) override;
   void reset(Belos::ResetType type) override;
 
-  /// \throws std::logic_error if the problem is not set
+  /// \throws std::logic_error if the problem is not set; std::invalid_argument if it has a left preconditioner and
+  /// "Implicit Residual Scaling" is by a norm of something preconditioned
   Belos::ReturnType solve() override;
 
   /// Of the last solve.
@@ -115,6 +118,7 @@ class PipelinedBiCGStab
   using residual_test_type = Belos::StatusTestGenResNorm<Scalar, multivector_type, operator_type>;
   using replicated_type = Impl::ReplicatedVectors<LocalOrdinal, GlobalOrdinal, Node>;
 
+  void requireComparableScaling() const;
   void makeTests();
   std::string chooseVariant() const;
   std::shared_ptr<const replicated_type> replicated();

@@ -169,6 +169,17 @@ void PipelinedBiCGStab<S, L, G, N>::makeTests() {
   }
 }
 
+/// Residuals are not preconditioned; what Belos divides them by would be, and the quotient would say nothing.
+template <class S, class L, class G, class N>
+void PipelinedBiCGStab<S, L, G, N>::requireComparableScaling() const {
+  const std::string& scaling = parameters_->get<std::string>("Implicit Residual Scaling");
+  TEUCHOS_TEST_FOR_EXCEPTION(
+      problem_->isLeftPrec() && scaling.find("Preconditioned") != std::string::npos, std::invalid_argument,
+      "Komvos::PipelinedBiCGStab: \"Implicit Residual Scaling\" is \""
+          << scaling << "\", but with a left preconditioner residuals are those of the system without it; take \"Norm "
+          << "of Initial Residual\" or \"Norm of RHS\"");
+}
+
 template <class S, class L, class G, class N>
 std::string PipelinedBiCGStab<S, L, G, N>::chooseVariant() const {
   const std::string& variant = parameters_->get<std::string>("Variant");
@@ -205,6 +216,7 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
   TEUCHOS_TEST_FOR_EXCEPTION(problem_.is_null() || !problem_->isProblemSet(), std::logic_error,
                              "Komvos::PipelinedBiCGStab::solve: the linear problem is "
                                  << (problem_.is_null() ? "null" : "not set: call its setProblem()"));
+  requireComparableScaling();
   const std::string label = parameters_->get<std::string>("Timer Label");
   timer_ = Teuchos::TimeMonitor::getNewCounter(label + ": PipelinedBiCGStab total solve time");
   makeTests();

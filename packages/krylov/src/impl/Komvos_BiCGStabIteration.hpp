@@ -37,7 +37,7 @@ struct BiCGStabCounts {
 };
 
 /// All columns of a linear problem at once, each with scalars of its own. A column whose true residual meets the
-/// tolerance is frozen while others go on.
+/// tolerance is frozen while others go on: neither the operator nor the preconditioner is applied to it any more.
 ///
 /// Preconditioners are applied as Belos' BiCGStab does: the left one, then the right one, to what the operator is
 /// applied to. Residuals are those of the problem itself, not preconditioned.
@@ -114,12 +114,19 @@ class BiCGStabIteration
   /// One step for all active columns: x, r and norms_ of the next iteration. Calls askForRestart() where a column has
   /// broken down.
   virtual void step() = 0;
-  /// x has changed or is new, or r has drifted: computes r = b - A x and what follows from it, sets norms_. Columns
-  /// whose restart is asked for get a new shadow residual, r, and forget their directions.
-  virtual void recompute() = 0;
+  /// r = b - A x, and norms_ of the active columns: one product, one reduction. The other vectors of work no longer
+  /// match r.
+  virtual void computeResiduals() = 0;
+  /// After computeResiduals(), before the next step: computes the other vectors of work. Columns whose restart is asked
+  /// for get a new shadow residual, r, and forget their directions.
+  virtual void continueFromResiduals() = 0;
+
+  /// Computes residuals from their definition, unless they are those already.
+  void takeTrueResiduals();
 
   void askForRestart(int column, const std::string& why);
-  /// Of all columns. Clears what was asked for.
+  bool restartsAskedFor() const;
+  /// By column. Clears what was asked for.
   std::vector<bool> takeRestarts();
 
   bool isReplicated() const { return replicated_ != nullptr; }
@@ -168,19 +175,21 @@ class BiCGStabIteration
   bool stopsByTolerance();
   bool stopsByStricterTest();
   bool debugTestPasses();
-  bool usersTestAgrees();
+  bool agreesOnTrueResidual(const Teuchos::RCP<status_test_type>& test);
   void check();
   void leaveConvergedAlone();
   void reportTrueResidual();
-  void restartOrStop();
+  void prepareStep();
   void requireProgress();
-  bool restartsAskedFor() const;
   void giveUp(BiCGStabStop stop, const std::string& text);
+  /// Calls `apply` with the active columns, which stand side by side.
+  void applyToActive(const multivector_type& in, multivector_type& out,
+                     const std::function<void(const multivector_type&, multivector_type&)>& apply) const;
   void preconditionDistributed(const multivector_type& in, multivector_type& out) const;
   /// Lets `compute` set own_, and gathers it. If it throws, no rank waits for this one.
   void computeAndGather(const std::function<void()>& compute, multivector_type& out,
                         const std::function<void()>& whileGathered) const;
-  Teuchos::RCP<multivector_type> newDistributedVectors() const;
+  Teuchos::RCP<multivector_type> newDistributedVectors(int columns) const;
 
   Teuchos::RCP<problem_type> problem_;
   Teuchos::RCP<Belos::OutputManager<Scalar>> printer_;
@@ -194,6 +203,8 @@ class BiCGStabIteration
   Kokkos::View<impl_scalar_type*, typename Node::device_type> partialDots_;
   int numColumns_ = 0, localRows_ = 0, numIters_ = 0;
   bool initialized_ = false;
+  bool residualsAreTrue_ = false;  // r is b - A x, computed since the last step
+  bool isReady_ = false;           // for a step: the other vectors of work match r
   BiCGStabStop stop_ = BiCGStabStop::none;
   std::vector<Column> columns_;
   std::vector<double> toleratedNorms_;

@@ -15,7 +15,7 @@
 // How this works. iterate() asks the status test, which looks at the norms of the recursive residuals and prints them,
 // then does a step. As soon as a column seems to have converged, check() computes its true residual; if that meets the
 // tolerance too, the column is frozen, else all go on from the true residual. A column that breaks down asks for a
-// restart, which recompute() carries out before the next step.
+// restart. prepareStep() does what steps need after either; so a solve that ends with a check pays for one product.
 namespace Komvos::Impl {
 
 namespace {
@@ -59,7 +59,7 @@ void BiCGStabIteration<S, L, G, N>::initialize() {
   if (isReplicated()) {
     x_ = newVectors();
     wholeB_ = newVectors();
-    own_ = newDistributedVectors();
+    own_ = newDistributedVectors(numColumns_);
     replicated_->gather(*solution, *x_, {});
     replicated_->gather(*problem_->getRHS(), *wholeB_, {});
   } else {  // kernels want columns at equal distances
@@ -72,7 +72,8 @@ void BiCGStabIteration<S, L, G, N>::initialize() {
   stop_ = BiCGStabStop::none;
   counts_ = BiCGStabCounts{};
   numIters_ = vainRestarts_ = vainChecks_ = 0;
-  recompute();
+  residualsAreTrue_ = false;
+  takeTrueResiduals();
   normAtRestart_ = leastAtCheck_ = norms_;
   initialized_ = true;
 }
@@ -98,28 +99,41 @@ void BiCGStabIteration<S, L, G, N>::iterate() {
     if (asksForMore() ? stopsByStricterTest() : stopsByTolerance()) {
       return;
     }
-    restartOrStop();
+    prepareStep();
     if (stop_ != BiCGStabStop::none) {
       return;
     }
+    residualsAreTrue_ = false;
     step();
     ++numIters_;
   }
 }
 
-/// Before a step.
+/// The beginning, too, is a restart of all columns.
 template <class S, class L, class G, class N>
-void BiCGStabIteration<S, L, G, N>::restartOrStop() {
-  if (!restartsAskedFor()) {
-    return;
+void BiCGStabIteration<S, L, G, N>::prepareStep() {
+  for (bool begins = numIters_ == 0; restartsAskedFor() || !isReady_; begins = false) {
+    if (restartsAskedFor() && !begins) {
+      requireProgress();
+      if (stop_ != BiCGStabStop::none) {
+        reportTrueResidual();
+        return;
+      }
+      ++counts_.restarts;
+      takeTrueResiduals();
+    }
+    isReady_ = true;
+    continueFromResiduals();
   }
-  requireProgress();
-  if (stop_ != BiCGStabStop::none) {
-    reportTrueResidual();
-    return;
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::takeTrueResiduals() {
+  if (!residualsAreTrue_) {
+    computeResiduals();
+    residualsAreTrue_ = true;
+    isReady_ = false;
   }
-  ++counts_.restarts;
-  recompute();
 }
 
 /// Where the residual of a column is small enough, its true residual is looked at, before the tests are asked.
@@ -168,16 +182,26 @@ bool BiCGStabIteration<S, L, G, N>::debugTestPasses() {
   return !debugTest_.is_null() && debugTest_->checkStatus(this) == Belos::Passed;
 }
 
-/// Of the true residual, if it is one of Belos' tests of residuals, which remember that they have passed. Others are
-/// asked once an iteration.
+/// Asks Belos' tests of residuals again, which remember that they have passed, also in combinations. Others are asked
+/// once an iteration: what they said last counts.
 template <class S, class L, class G, class N>
-bool BiCGStabIteration<S, L, G, N>::usersTestAgrees() {
+bool BiCGStabIteration<S, L, G, N>::agreesOnTrueResidual(const Teuchos::RCP<status_test_type>& test) {
   using ResidualTest = Belos::StatusTestResNorm<S, multivector_type, operator_type>;
-  if (Teuchos::rcp_dynamic_cast<ResidualTest>(usersTest_).is_null()) {
-    return true;
+  using Combination = Belos::StatusTestCombo<S, multivector_type, operator_type>;
+  if (const auto combination = Teuchos::rcp_dynamic_cast<Combination>(test); !combination.is_null()) {
+    const bool any = combination->getComboType() == Combination::OR;
+    for (const auto& part : combination->getStatusTests()) {
+      if (agreesOnTrueResidual(part) == any) {
+        return any;
+      }
+    }
+    return !any;
   }
-  usersTest_->reset();
-  return usersTest_->checkStatus(this) == Belos::Passed;
+  if (Teuchos::rcp_dynamic_cast<ResidualTest>(test).is_null()) {
+    return test->getStatus() == Belos::Passed;
+  }
+  test->reset();
+  return test->checkStatus(this) == Belos::Passed;
 }
 
 template <class S, class L, class G, class N>
@@ -232,10 +256,10 @@ bool BiCGStabIteration<S, L, G, N>::anyNewlyMeets() const {
 /// At the end without convergence, so that what is reported as achieved is true.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::reportTrueResidual() {
-  if (!options_.checkTrueResidual || numIters_ == 0) {
+  if (!options_.checkTrueResidual || residualsAreTrue_) {
     return;
   }
-  recompute();
+  takeTrueResiduals();
   residualTest_->reset();
   if (!scalingIsANumber()) {
     giveUp(BiCGStabStop::notANumber, "a residual is not a number");
@@ -250,14 +274,14 @@ void BiCGStabIteration<S, L, G, N>::check() {
   for (int j = 0; j < numColumns_; ++j) {
     claims[j] = isActive(j) && meetsTolerance(j);
   }
-  recompute();
+  takeTrueResiduals();
   residualTest_->reset();  // or it would not look at these columns again, once all have passed
   if (!std::all_of(norms_.begin(), norms_.end(), [](double norm) { return std::isfinite(norm); }) ||
       !scalingIsANumber()) {
     giveUp(BiCGStabStop::notANumber, "a residual is not a number");
     return;
   }
-  bool wasWorthIt = asksForMore() && residualTest_->getStatus() == Belos::Passed && usersTestAgrees();
+  bool wasWorthIt = asksForMore() && residualTest_->getStatus() == Belos::Passed && agreesOnTrueResidual(usersTest_);
   disproved_ = asksForMore() && !wasWorthIt;
   double largest = 0;  // of those that do not meet it after all
   for (int j = 0; j < numColumns_; ++j) {
@@ -361,14 +385,14 @@ void BiCGStabIteration<S, L, G, N>::setBlockSize(int size) {
 }
 
 template <class S, class L, class G, class N>
-auto BiCGStabIteration<S, L, G, N>::newDistributedVectors() const -> Teuchos::RCP<multivector_type> {
-  return Teuchos::rcp(new multivector_type(problem_->getOperator()->getDomainMap(), numColumns_));
+auto BiCGStabIteration<S, L, G, N>::newDistributedVectors(int columns) const -> Teuchos::RCP<multivector_type> {
+  return Teuchos::rcp(new multivector_type(problem_->getOperator()->getDomainMap(), columns));
 }
 
 template <class S, class L, class G, class N>
 auto BiCGStabIteration<S, L, G, N>::newVectors() const -> Teuchos::RCP<multivector_type> {
   return isReplicated() ? Teuchos::rcp(new multivector_type(replicated_->wholeMap(), numColumns_))
-                        : newDistributedVectors();
+                        : newDistributedVectors(numColumns_);
 }
 
 template <class S, class L, class G, class N>
@@ -380,15 +404,18 @@ auto BiCGStabIteration<S, L, G, N>::distributed(const multivector_type& vectors)
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::applyOperator(const multivector_type& in, multivector_type& out,
                                                   const std::function<void()>& whileGathered) const {
+  const auto apply = [this](const multivector_type& from, multivector_type& to) { problem_->applyOp(from, to); };
   if (!isReplicated()) {
-    problem_->applyOp(in, out);
+    applyToActive(in, out, apply);
     return;
   }
   const auto compute = [&] {
     if (wholeOperator_ != nullptr) {
-      wholeOperator_->applyToWhole(in, *own_);
+      applyToActive(in, *own_, [this](const multivector_type& from, multivector_type& to) {
+        wholeOperator_->applyToWhole(from, to);
+      });
     } else {
-      problem_->applyOp(*distributed(in), *own_);
+      applyToActive(*distributed(in), *own_, apply);
     }
   };
   computeAndGather(compute, out, whileGathered);
@@ -408,17 +435,48 @@ void BiCGStabIteration<S, L, G, N>::computeAndGather(const std::function<void()>
 
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::precondition(const multivector_type& in, multivector_type& out) const {
+  const auto apply = [this](const multivector_type& from, multivector_type& to) { preconditionDistributed(from, to); };
   if (!isReplicated()) {
-    preconditionDistributed(in, out);
+    applyToActive(in, out, apply);
     return;
   }
-  computeAndGather([&] { preconditionDistributed(*distributed(in), *own_); }, out, {});
+  computeAndGather([&] { applyToActive(*distributed(in), *own_, apply); }, out, {});
+}
+
+/// Preconditioners need not know vectors whose columns are scattered: these are copied.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::applyToActive(
+    const multivector_type& in, multivector_type& out,
+    const std::function<void(const multivector_type&, multivector_type&)>& apply) const {
+  Teuchos::Array<std::size_t> active;
+  for (int j = 0; j < numColumns_; ++j) {
+    if (isActive(j)) {
+      active.push_back(static_cast<std::size_t>(j));
+    }
+  }
+  if (active.size() == numColumns_) {
+    apply(in, out);
+    return;
+  }
+  if (active.empty()) {
+    return;
+  }
+  const auto from = in.subView(active());
+  const auto to = out.subViewNonConst(active());
+  if (to->isConstantStride()) {
+    apply(*from, *to);
+    return;
+  }
+  const multivector_type contiguousIn(*from, Teuchos::Copy);
+  multivector_type contiguousOut(to->getMap(), active.size());
+  apply(contiguousIn, contiguousOut);
+  Tpetra::deep_copy(*to, contiguousOut);
 }
 
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::preconditionDistributed(const multivector_type& in, multivector_type& out) const {
   if (problem_->isLeftPrec() && problem_->isRightPrec()) {
-    const auto between = newDistributedVectors();
+    const auto between = newDistributedVectors(static_cast<int>(in.getNumVectors()));
     problem_->applyLeftPrec(in, *between);
     problem_->applyRightPrec(*between, out);
   } else if (problem_->isLeftPrec()) {

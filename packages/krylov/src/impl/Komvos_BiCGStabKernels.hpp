@@ -448,7 +448,7 @@ struct MergedHalfStep {
 template <class Vector>
 struct MergedStabilizerDots {
   using scalar = typename Vector::non_const_value_type;
-  enum Dot { qy, yy, qq, shadowQ, shadowY, shadowShadow, dots };
+  enum Dot { qy, yy, qq, shadowQ, shadowY, dots };
 
   Vector q, y, shadow;
 
@@ -460,7 +460,6 @@ struct MergedStabilizerDots {
     sums[qq] += product(qI, qI);
     sums[shadowQ] += product(shadowI, qI);
     sums[shadowY] += product(shadowI, yI);
-    sums[shadowShadow] += product(shadowI, shadowI);
   }
 };
 

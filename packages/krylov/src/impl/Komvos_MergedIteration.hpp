@@ -10,13 +10,13 @@ namespace Komvos::Impl {
 ///
 ///     s = A p^                     reduce (r*, s), (s, s), (r*, r*)
 ///     alpha = rho / (r*, s)        q = r - alpha s,  y = A q^
-///                                  reduce (y, q), (y, y), (q, q), (r*, q), (r*, y), (r*, r*)
+///                                  reduce (y, q), (y, y), (q, q), (r*, q), (r*, y)
 ///     omega = (y, q) / (y, y)      x += alpha p^ + omega q^,  r = q - omega y
 ///     rho' = (r*, q) - omega (r*, y),  |r|^2 = |q|^2 - |(y, q)|^2 / |y|^2
 ///     beta = (rho' / rho)(alpha / omega),  p = r + beta (p - omega s)
 ///
-/// The last line's norm suffers from cancellation where omega reduces the residual a lot; convergence is checked with
-/// the true one.
+/// The norm suffers from cancellation where omega reduces the residual a lot: where it would be mostly rounding, it is
+/// computed from r in a third reduction.
 template <class S, class L, class G, class N>
 class MergedIteration : public BiCGStabIteration<S, L, G, N> {
  public:
@@ -30,14 +30,18 @@ class MergedIteration : public BiCGStabIteration<S, L, G, N> {
   using Vectors = Teuchos::RCP<multivector_type>;
 
   void step() override;
-  void recompute() override;
+  void computeResiduals() override;
+  void continueFromResiduals() override;
   void allocate();
   void chooseAlpha();
   void chooseOmega();
+  /// norms_ and rho, of the active columns. Not of the others: these keep the norm that they converged with.
+  void sumNorms();
 
   Vectors r_, shadow_, p_, pHat_, s_, qHat_, y_;
   std::unique_ptr<NonBlockingSum<magnitude_type>> sum_;
   std::vector<impl_scalar_type> rho_, alpha_, beta_, omega_;
+  std::vector<double> shadowNorms_;
 };
 
 }  // namespace Komvos::Impl

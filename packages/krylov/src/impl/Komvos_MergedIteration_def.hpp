@@ -10,6 +10,13 @@
 
 namespace Komvos::Impl {
 
+namespace {
+
+/// A squared norm this many roundings of what it is the difference of has about two digits.
+const double tooMuchCancellation = 200;
+
+}  // namespace
+
 template <class S, class L, class G, class N>
 void MergedIteration<S, L, G, N>::allocate() {
   if (sum_ != nullptr) {
@@ -25,34 +32,53 @@ void MergedIteration<S, L, G, N>::allocate() {
   for (auto* scalars : {&rho_, &alpha_, &beta_, &omega_}) {
     scalars->assign(this->numColumns(), impl_scalar_type(0));
   }
+  shadowNorms_.assign(this->numColumns(), 0);
 }
 
 template <class S, class L, class G, class N>
-void MergedIteration<S, L, G, N>::recompute() {
+void MergedIteration<S, L, G, N>::computeResiduals() {
   allocate();
-  const std::vector<bool> restart = this->takeRestarts();
   this->computeResidual(*r_);
+  sumNorms();
+}
+
+template <class S, class L, class G, class N>
+void MergedIteration<S, L, G, N>::continueFromResiduals() {
+  const std::vector<bool> restart = this->takeRestarts();
+  for (int j = 0; j < this->numColumns(); ++j) {
+    if (restart[j]) {
+      this->takeShadow(*r_, j, *shadow_);
+      Kokkos::deep_copy(this->column(*p_, j), this->column(*r_, j));
+    }
+  }
+  if (std::find(restart.begin(), restart.end(), true) != restart.end()) {
+    sumNorms();
+  }
+  for (int j = 0; j < this->numColumns(); ++j) {
+    const bool goesOn = this->isActive(j) && !restart[j] && this->norms_[j] > 0;
+    if (goesOn && this->magnitude(rho_[j]) <= 2 * this->roundoff() * shadowNorms_[j] * this->norms_[j]) {
+      this->askForRestart(j, "(r*, r) is zero but for rounding");
+    }
+  }
+}
+
+template <class S, class L, class G, class N>
+void MergedIteration<S, L, G, N>::sumNorms() {
   using Row = MergedShadowDots<typename base_type::vector_view>;
   const ColumnDots<Row> dots(*sum_);
   for (int j = 0; j < this->numColumns(); ++j) {
-    const auto r = this->column(*r_, j), shadow = this->column(*shadow_, j);
-    if (restart[j]) {
-      this->takeShadow(*r_, j, *shadow_);
-      Kokkos::deep_copy(this->column(*p_, j), r);
+    if (!this->isActive(j)) {
+      dots.set(j, {});
+      continue;
     }
-    dots.set(j, this->run("Komvos::BiCGStab: norms", Row{shadow, r}));
+    dots.set(j, this->run("Komvos::BiCGStab: norms", Row{this->column(*shadow_, j), this->column(*r_, j)}));
   }
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
-    if (!this->isActive(j)) {
-      continue;  // it keeps the norm that it converged with
-    }
-    rho_[j] = dots.get(j, Row::shadowS);
-    this->norms_[j] = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
-    const double shadow = std::sqrt(this->magnitude(dots.get(j, Row::shadowShadow)));
-    const bool goesOn = !restart[j] && this->norms_[j] > 0;
-    if (goesOn && this->magnitude(rho_[j]) <= 2 * this->roundoff() * shadow * this->norms_[j]) {
-      this->askForRestart(j, "(r*, r) is zero but for rounding");
+    if (this->isActive(j)) {
+      rho_[j] = dots.get(j, Row::shadowS);
+      this->norms_[j] = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
+      shadowNorms_[j] = std::sqrt(this->magnitude(dots.get(j, Row::shadowShadow)));
     }
   }
 }
@@ -79,18 +105,21 @@ void MergedIteration<S, L, G, N>::chooseAlpha() {
   const typename base_type::execution_space space;
   const ColumnDots<Row> dots(*sum_);
   for (int j = 0; j < this->numColumns(); ++j) {
+    if (!this->isActive(j)) {
+      dots.set(j, {});
+      continue;
+    }
     dots.set(j, this->run("Komvos::BiCGStab: (r*, s)", Row{this->column(*shadow_, j), this->column(*s_, j)}));
   }
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
     const impl_scalar_type shadowS = dots.get(j, Row::shadowS);
     const double s = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
-    const double shadow = std::sqrt(this->magnitude(dots.get(j, Row::shadowShadow)));
     alpha_[j] = impl_scalar_type(0);
     if (!this->isActive(j) || this->norms_[j] == 0) {
       continue;  // frozen, or solved: a residual of zero is no breakdown
     }
-    if (this->magnitude(shadowS) <= 2 * this->roundoff() * s * shadow) {
+    if (this->magnitude(shadowS) <= 2 * this->roundoff() * s * shadowNorms_[j]) {
       this->askForRestart(j, "(r*, A p) is zero but for rounding");
       continue;
     }
@@ -107,10 +136,15 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
   const typename base_type::execution_space space;
   const ColumnDots<Row> dots(*sum_);
   for (int j = 0; j < this->numColumns(); ++j) {
+    if (!this->isActive(j)) {
+      dots.set(j, {});
+      continue;
+    }
     dots.set(j, this->run("Komvos::BiCGStab: (y, q)",
                           Row{this->column(*r_, j), this->column(*y_, j), this->column(*shadow_, j)}));
   }
   sum_->run(dots.numbers(this->numColumns()));
+  bool cancels = false;
   for (int j = 0; j < this->numColumns(); ++j) {
     if (!this->isActive(j) || alpha_[j] == impl_scalar_type(0)) {
       continue;  // frozen, or broken down: x and r stay
@@ -119,12 +153,13 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
     const double q2 = this->magnitude(dots.get(j, Row::qq)), y2 = this->magnitude(dots.get(j, Row::yy));
     omega_[j] = y2 > 0 ? impl_scalar_type(qy / impl_scalar_type(y2)) : impl_scalar_type(0);
     const impl_scalar_type rho = dots.get(j, Row::shadowQ) - omega_[j] * dots.get(j, Row::shadowY);
-    const double shadow = std::sqrt(this->magnitude(dots.get(j, Row::shadowShadow)));
     const double norm2 = q2 - (y2 > 0 ? std::pow(this->magnitude(qy), 2) / y2 : 0);
     this->norms_[j] = std::sqrt(norm2 >= 0 || std::isnan(norm2) ? norm2 : 0.0);
+    cancels = cancels || norm2 < tooMuchCancellation * this->roundoff() * q2;
     if (q2 > 0 && this->magnitude(qy) <= 2 * this->roundoff() * std::sqrt(q2 * y2)) {
       this->askForRestart(j, "omega is zero but for rounding");
-    } else if (this->norms_[j] > 0 && this->magnitude(rho) <= 2 * this->roundoff() * shadow * this->norms_[j]) {
+    } else if (this->norms_[j] > 0 &&
+               this->magnitude(rho) <= 2 * this->roundoff() * shadowNorms_[j] * this->norms_[j]) {
       this->askForRestart(j, "(r*, r) is zero but for rounding");
     }
     beta_[j] = omega_[j] == impl_scalar_type(0) ? impl_scalar_type(0) : (rho / rho_[j]) * (alpha_[j] / omega_[j]);
@@ -133,6 +168,9 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
                MergedUpdate<View>{this->column(this->x(), j), this->column(*r_, j), this->column(*p_, j),
                                   this->column(*pHat_, j), this->column(*qHat_, j), this->column(*s_, j),
                                   this->column(*y_, j), alpha_[j], beta_[j], omega_[j]});
+  }
+  if (cancels) {
+    sumNorms();
   }
 }
 

@@ -30,7 +30,7 @@ namespace Komvos::Impl {
 /// The updates before each reduction are one kernel: 32 vectors are read or written in a step, 22 without a
 /// preconditioner, the least if each half reads what it needs once. q, q^ and y are never stored: 12 vectors, 8
 /// without. The same kernels give the norms that GapEstimate needs. Where it finds that r has drifted, or w, all
-/// vectors are computed anew from x and p^: 8 products (counting those of a step), and a third reduction.
+/// vectors are computed anew from x and p^: 8 products (counting those of a step), and two reductions more.
 template <class S, class L, class G, class N>
 class PipelinedIteration : public BiCGStabIteration<S, L, G, N> {
  public:
@@ -49,7 +49,8 @@ class PipelinedIteration : public BiCGStabIteration<S, L, G, N> {
   };
 
   void step() override;
-  void recompute() override;
+  void computeResiduals() override;
+  void continueFromResiduals() override;
   void allocate();
   void estimateNorms();
   void startDirections(RowWork work);

@@ -12,8 +12,9 @@
 // How this works. A step is: kernel of the directions, reduction 1 behind z^ = M z and v = A z^, omega; kernel of the
 // residuals, reduction 2 behind w^ = M w and t = A w^, then beta and alpha of the next step. Of replicated vectors, the
 // kernels update only, and leave the dots for the time in which v and t are gathered; a "reduction" is then none.
-// recompute() computes r, w, s, z and v from their definitions and ends as a step does; it is the beginning, a residual
-// replacement, the check of a true residual, and a restart, in which shadow residuals become r and beta becomes 0.
+// continueFromResiduals() computes w, s, z and v from their definitions and ends as a step does; it is the beginning,
+// the end of a residual replacement or of a check that failed, and a restart, in which shadow residuals become r and
+// beta becomes 0.
 namespace Komvos::Impl {
 
 template <class S, class L, class G, class N>
@@ -35,16 +36,21 @@ void PipelinedIteration<S, L, G, N>::allocate() {
   estimateNorms();
 }
 
-/// ||A||_F / sqrt(n), from the product with a random vector of signs, whose expected square it is; and ||b||.
+/// What GapEstimate needs: ||A||_F / sqrt(n), from the product with a random vector of signs, whose expected square it
+/// is; and ||b||.
 template <class S, class L, class G, class N>
 void PipelinedIteration<S, L, G, N>::estimateNorms() {
+  Teuchos::Array<magnitude_type> products(this->numColumns()), sides(this->numColumns());
+  if (!this->options_.replaceResiduals) {
+    gaps_.assign(this->numColumns(), GapEstimate(this->roundoff(), 0, 0));  // nobody looks at them
+    return;
+  }
   const auto signs = this->newVectors(), product = this->newVectors();
   const auto map = signs->getMap()->getLocalMap();
   for (int j = 0; j < this->numColumns(); ++j) {
     addSigns(typename base_type::execution_space(), map, this->column(*signs, j), impl_scalar_type(1), 0);
   }
   this->applyOperator(*signs, *product);
-  Teuchos::Array<magnitude_type> products(this->numColumns()), sides(this->numColumns());
   this->distributed(*product)->norm2(products());
   this->problem().getRHS()->norm2(sides());
   const double rows = static_cast<double>(product->getGlobalLength());
@@ -66,10 +72,30 @@ void PipelinedIteration<S, L, G, N>::preconditionAndApply(const multivector_type
 }
 
 template <class S, class L, class G, class N>
-void PipelinedIteration<S, L, G, N>::recompute() {
+void PipelinedIteration<S, L, G, N>::computeResiduals() {
   allocate();
-  const std::vector<bool> restart = this->takeRestarts();
   this->computeResidual(*r_);
+  using Row = MergedShadowDots<typename base_type::vector_view>;
+  const ColumnDots<Row> dots(*sum_);
+  for (int j = 0; j < this->numColumns(); ++j) {
+    if (!this->isActive(j)) {
+      dots.set(j, {});
+      continue;
+    }
+    const auto r = this->column(*r_, j);
+    dots.set(j, this->run("Komvos::PipelinedBiCGStab: norms", Row{r, r}));
+  }
+  sum_->run(dots.numbers(this->numColumns()));
+  for (int j = 0; j < this->numColumns(); ++j) {
+    if (this->isActive(j)) {
+      this->norms_[j] = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
+    }
+  }
+}
+
+template <class S, class L, class G, class N>
+void PipelinedIteration<S, L, G, N>::continueFromResiduals() {
+  const std::vector<bool> restart = this->takeRestarts();
   preconditionAndApply(*r_, *rHat_, *w_);
   for (int j = 0; j < this->numColumns(); ++j) {
     if (restart[j]) {
@@ -107,9 +133,9 @@ void PipelinedIteration<S, L, G, N>::step() {
     preconditionAndApply(*w_, *wHat_, *t_);
   }
   takeResiduals(false, std::vector<bool>(this->numColumns(), false));
-  if (this->options_.replaceResiduals && hasDrifted()) {
+  if (this->options_.replaceResiduals && !this->restartsAskedFor() && hasDrifted()) {
     ++this->counts_.replacements;
-    recompute();
+    this->takeTrueResiduals();
   }
 }
 
