@@ -5,8 +5,8 @@
 // not the rank's own, a node-aware exchange carries right-hand sides there, and its reverse carries solutions back:
 // each row goes to one rank, so nothing is summed.
 //
-// Libraries hang if a rank stays away. So all ranks agree that all is well before each call. That costs a reduction, or
-// two where right-hand sides travel first: little beside a triangular solve.
+// Libraries hang if a rank stays away. So all ranks agree that all is well before each call and after each exchange.
+// That costs two reductions, or four where right-hand sides travel: little beside a triangular solve.
 #include "Komvos_DirectSolver.hpp"
 
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
@@ -210,6 +210,7 @@ struct Scaling {
 };
 
 double normOf(const MultiVector& vector) { return vector.getVector(0)->norm2(); }
+double largestOf(const MultiVector& vector) { return vector.getVector(0)->normInf(); }
 
 }  // namespace
 
@@ -333,7 +334,8 @@ struct DirectSolver::State {
       error = Impl::errorIn([&] { import->doImport(X, *there, Tpetra::INSERT); });
       throwOnAllIfAny(comm, error);
       throwOnAllIfAny(comm, solveIn(*there));
-      import->doExport(*there, *solution, Tpetra::INSERT);
+      error = Impl::errorIn([&] { import->doExport(*there, *solution, Tpetra::INSERT); });
+      throwOnAllIfAny(comm, error);
     } else {
       throwOnAllIfAny(comm, solveIn(*solution));
     }
@@ -353,8 +355,8 @@ struct DirectSolver::State {
       right.elementWiseMultiply(1, *scaling.rows->getVector(0), *probe, 0);
       const double before = normOf(*probe);
       solve(right);
-      requireSolution(matrix, right, residual);
       probe->elementWiseMultiply(1, *scaling.columns->getVector(0), *solution, 0);
+      requireSolution(matrix, scaling, *probe, right, residual);
       growth = std::max(growth, normOf(*probe) / before);
       probe->scale(1 / normOf(*probe));
     }
@@ -367,12 +369,19 @@ struct DirectSolver::State {
     }
   }
 
-  /// A solution of `right`, whatever the condition of the matrix. \note Collective.
-  void requireSolution(const crs_matrix_type& matrix, const multivector_type& right, multivector_type& residual) const {
+  /// A solution of `right`, whatever the condition of the matrix. Of the scaled matrix: without that, a few large rows
+  /// would hide that the others are not solved.
+  /// \param scaled the solution, scaled as columns are \note Collective.
+  void requireSolution(const crs_matrix_type& matrix, const Scaling& scaling, const multivector_type& scaled,
+                       const multivector_type& right, multivector_type& residual) const {
+    multivector_type byRow(matrix.getRangeMap(), 1), scaledByRow(matrix.getRangeMap(), 1);
+    byRow.reciprocal(*scaling.rows);
+    scaledByRow.elementWiseMultiply(1, *byRow.getVector(0), right, 0);
+    const double size = largestOf(scaledByRow) + largestOf(scaled) * scaling.norm;
     matrix.apply(*solution, residual);
-    const double size = normOf(residual) + normOf(right);
     residual.update(1, right, -1);
-    const double error = normOf(residual) / (size + normOf(*solution) * matrix.getFrobeniusNorm());
+    scaledByRow.elementWiseMultiply(1, *byRow.getVector(0), residual, 0);
+    const double error = largestOf(scaledByRow) / size;
     constexpr double worst = 1e-6;
     if (!(error < worst)) {  // also if it is not a number
       std::ostringstream text;

@@ -1,14 +1,18 @@
 #include "Komvos_MueLuPreconditioner.hpp"
 
+#include <Amesos2_config.h>
+
 #include <MueLu_CreateTpetraPreconditioner.hpp>
 #include <MueLu_Hierarchy.hpp>
 #include <MueLu_TpetraOperator.hpp>
 #include <Teuchos_XMLParameterListHelpers.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+#include <algorithm>
+#include <cctype>
 #include <exception>
-#include <iostream>
-#include <limits>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "Komvos_Broadcast.hpp"
@@ -29,9 +33,6 @@ using Impl::MueLuLevels;
 using Teuchos::RCP;
 
 /// A direct solver as the smoother of the coarsest level. The solution does not depend on the initial guess.
-///
-/// What fails on one rank need not fail on the others, which an exception would leave waiting in the V-cycle. So the
-/// reason goes to stderr, and the solution of this rank is NaN, which a solver's next norm shows to all.
 class CoarsestSmoother : public Impl::LevelSmoother {
  public:
   virtual MPI_Comm comm() const = 0;
@@ -43,18 +44,8 @@ template <class Solver>
 class CoarsestSmootherOf : public CoarsestSmoother {
  public:
   template <class... Arguments>
-  explicit CoarsestSmootherOf(bool isAlone, const Arguments&... arguments) : isAlone_(isAlone), solver_(arguments...) {}
-  void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& rhs, bool) const override {
-    try {
-      solver_.apply(rhs, x);
-    } catch (const std::exception& error) {
-      if (isAlone_) {
-        throw;
-      }
-      std::cerr << "komvos: no solution on the coarsest level: " << error.what() << std::endl;
-      x.putScalar(std::numeric_limits<double>::quiet_NaN());
-    }
-  }
+  explicit CoarsestSmootherOf(const Arguments&... arguments) : solver_(arguments...) {}
+  void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& rhs, bool) const override { solver_.apply(rhs, x); }
   std::size_t complexity() const override { return solver_.factorEntries(); }
   MPI_Comm comm() const override {
     return Tpetra::Details::extractMpiCommFromTeuchos(*solver_.getDomainMap()->getComm());
@@ -63,7 +54,6 @@ class CoarsestSmootherOf : public CoarsestSmoother {
   void refactor(const Tpetra::CrsMatrix<>& matrix) override { solver_.refactor(matrix); }
 
  private:
-  bool isAlone_;  // the finest level has one rank
   Solver solver_;
 };
 
@@ -73,27 +63,62 @@ struct CoarsestChoice {
   std::optional<DirectMethod> direct;  // else CoarseSolver
   CoarseSolver::Copies copies = CoarseSolver::Copies::automatic;
 
-  /// \param finest the number of ranks of the finest level
-  std::shared_ptr<CoarsestSmoother> make(const Tpetra::CrsMatrix<>& matrix, int finest,
-                                         const ExchangeOptions& options) const {
-    const bool isAlone = finest == 1;
+  std::shared_ptr<CoarsestSmoother> make(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options) const {
     if (!direct) {
-      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>(isAlone, matrix, options, copies);
+      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>(matrix, options, copies);
     }
     DirectOptions directOptions;
     directOptions.exchange = options;
-    return std::make_shared<CoarsestSmootherOf<DirectSolver>>(isAlone, matrix, *direct, directOptions);
+    return std::make_shared<CoarsestSmootherOf<DirectSolver>>(matrix, *direct, directOptions);
   }
 };
 
-/// Parameters of a coarse solver, or factories, are for MueLu's own.
+/// Names of direct solvers, in small letters, that this Amesos2 does not have. Its header with Amesos2::query() needs
+/// headers that packages of Trilinos leave out.
+const std::set<std::string> missingInAmesos2 = {
+#ifndef HAVE_AMESOS2_SUPERLU
+    "superlu",      "amesos2_superlu",
+#endif
+#ifndef HAVE_AMESOS2_SUPERLUDIST
+    "superlu_dist", "superludist",       "amesos2_superlu_dist", "amesos2_superludist",
+#endif
+#ifndef HAVE_AMESOS2_SUPERLUMT
+    "superlu_mt",   "superlumt",         "amesos2_superlu_mt",   "amesos2_superlumt",
+#endif
+#ifndef HAVE_AMESOS2_UMFPACK
+    "umfpack",      "amesos2_umfpack",
+#endif
+#ifndef HAVE_AMESOS2_MUMPS
+    "mumps",        "amesos2_mumps",
+#endif
+#ifndef HAVE_AMESOS2_BASKER
+    "basker",       "amesos2_basker",
+#endif
+#ifndef HAVE_AMESOS2_CHOLMOD
+    "cholmod",      "amesos2_cholmod",
+#endif
+#ifndef HAVE_AMESOS2_LAPACK
+    "lapack",       "amesos2_lapack",
+#endif
+#ifndef HAVE_AMESOS2_PARDISO_MKL
+    "pardisomkl",   "pardiso_mkl",       "amesos2_pardisomkl",   "amesos2_pardiso_mkl",
+#endif
+#ifndef HAVE_AMESOS2_STRUMPACK
+    "strumpack",    "amesos2_strumpack",
+#endif
+};
+
+/// Parameters of a coarse solver, or factories, are for MueLu's own. So are direct solvers that Amesos2 has, but not
+/// KLU2, which MueLu takes, too, for those that it has not: with a warning at a verbosity that is not our default.
 bool leavesCoarsestToUs(const Teuchos::ParameterList& parameters) {
   if (parameters.isSublist("coarse: params") || parameters.isSublist("Hierarchy")) {
     return false;
   }
-  const std::string type =
-      parameters.isParameter("coarse: type") ? parameters.get<std::string>("coarse: type") : "KLU2";
-  return type.empty() || type == "KLU2" || type == "Klu" || type == "KLU" || type == "Klu2" || type == "Amesos-KLU";
+  std::string type = parameters.isParameter("coarse: type") ? parameters.get<std::string>("coarse: type") : "";
+  std::transform(type.begin(), type.end(), type.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::set<std::string> klu = {"", "klu", "klu2", "amesos-klu", "amesos_klu", "amesos2_klu", "amesos2_klu2"};
+  return klu.count(type) > 0 || missingInAmesos2.count(type) > 0;
 }
 
 /// Takes an entry of ours out of the list.
@@ -188,8 +213,6 @@ void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptio
                          const CoarsestChoice& choice, std::shared_ptr<CoarsestSmoother>& solver) {
   const int coarsest = levels.count() - 1;
   Impl::LevelOptions onFinest(comm, options);
-  int ranks = 0;
-  mpiCheck(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
   // Until all ranks are here again: with it may go the last that holds its communicator, which is freed by all its
   // ranks together.
   const std::shared_ptr<CoarsestSmoother> before = std::move(solver);
@@ -201,7 +224,7 @@ void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptio
         solver = before;
       } else {
         const ExchangeOptions& here = onFinest.on(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()));
-        solver = choice.make(*matrix, ranks, here);
+        solver = choice.make(*matrix, here);
       }
       levels.setSmoother(coarsest, "PreSmoother", solver);
       levels.removeSmoother(coarsest, "PostSmoother");

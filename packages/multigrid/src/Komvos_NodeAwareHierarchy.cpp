@@ -88,8 +88,15 @@ class HierarchyWalk {
   void plan() {
     std::vector<Batch> batches;
     for (int level = 0; level < levels_.count(); ++level) {
+      std::vector<RCP<const Matrix>> found;
       for (const char* const name : {"A", "P", "R", "Pbar"}) {
-        const RCP<const Matrix> matrix = matrixToReplace(level, name);
+        found.push_back(matrixToReplace(level, name));
+      }
+      for (const char* const name : {"PreSmoother", "PostSmoother"}) {
+        const MueLuSmoother smoother = levels_.smoother(level, name);
+        found.push_back(smoother.isOurs ? Teuchos::null : smoother.matrix);
+      }
+      for (const RCP<const Matrix>& matrix : found) {
         if (!matrix.is_null() && matrices_.count(matrix.get()) == 0) {
           RCP<NodeAwareMatrix>& ours = matrices_[matrix.get()];
           originals_.push_back(matrix);  // so that no other gets its address
@@ -138,24 +145,11 @@ class HierarchyWalk {
       }
       return;
     }
-    const RCP<NodeAwareMatrix> ours = nodeAware(before);
+    const RCP<NodeAwareMatrix> ours = matrices_.at(before.get());
     if (!levels_.isSet(level, name)) {
       levels_.setMatrix(level, name, ours);
     }
     result_.exchanges.push_back({level, name, ours, nullptr});
-  }
-
-  /// One for each matrix, wherever it stands.
-  RCP<NodeAwareMatrix> nodeAware(const RCP<const Matrix>& before) {
-    RCP<NodeAwareMatrix>& ours = matrices_[before.get()];
-    if (ours.is_null()) {
-      ours = Teuchos::rcp_const_cast<NodeAwareMatrix>(rcp_dynamic_cast<const NodeAwareMatrix>(before));
-      originals_.push_back(before);  // so that no other gets its address
-    }
-    if (ours.is_null()) {
-      ours = makeNodeAware(before, options_.on(mpiOf(*before->getComm())));
-    }
-    return ours;
   }
 
   /// Of an earlier call; null if there is none.
@@ -193,7 +187,7 @@ class HierarchyWalk {
     if (isNew && before.matrix.is_null()) {
       known->second.whyKept = before.type + " is none of Ifpack2's smoothers with a CrsMatrix";
     } else if (isNew) {
-      known->second = Impl::replaceSmoother(before, nodeAware(before.matrix));
+      known->second = Impl::replaceSmoother(before, matrices_.at(before.matrix.get()));
     }
     if (known->second.smoother) {
       levels_.setSmoother(level, name, known->second.smoother);

@@ -303,6 +303,23 @@ TEST(MueLuPreconditioner, ConvergesInFewIterationsOnAnyNumberOfRanks) {
   EXPECT_EQ(iterationsOf("CG", Komvos::makeNodeAware(matrix, options), preconditioner, b, x), iterations);
 }
 
+/// MueLu takes KLU2 for direct solvers that Amesos2 does not have, and reads names in any case.
+TEST(MueLuPreconditioner, SolvesWhateverDirectSolverIsNamedForTheCoarsestLevel) {
+  const auto matrix = grid(40, 0.0);
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1);
+  b.randomize();
+  Teuchos::ParameterList parameters;
+  parameters.set("coarse: max size", 300);
+  const int expected = iterationsOf("CG", matrix, Komvos::createMueLuPreconditioner(matrix, parameters), b, x);
+  for (const char* type : {"SuperLU", "superlu", "Superlu_dist", "klu2", "KLU", "Amesos2_KLU2", "Umfpack", "Basker"}) {
+    parameters.set("coarse: type", type);
+    x.putScalar(0.0);
+    EXPECT_NEAR(expected, iterationsOf("CG", matrix, Komvos::createMueLuPreconditioner(matrix, parameters), b, x), 1)
+        << type;
+    EXPECT_LT(relativeResidual(*matrix, x, b), 1e-7) << type;
+  }
+}
+
 TEST(MueLuPreconditioner, KeepsACoarseTypeThatTheUserChose) {
   const auto singular = grid(12, 0.0, true);  // one level
   Teuchos::ParameterList parameters;

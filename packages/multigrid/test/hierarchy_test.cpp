@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -496,12 +497,51 @@ TEST(LevelSmoother, LeavesNobodyWaitingWhereOneRankHasNoMemory) {
           }
         }
         failed = largest(*matrix->getComm(), failed);
+        EXPECT_TRUE(failed != 0 || passes > 0) << "nothing was refused";
         x.putScalar(0.5);
         y.putScalar(0.5);
         replaced.smoother->apply(x, b, zeroGuess);
         expected->apply(y, b, zeroGuess);
         EXPECT_LT(differenceOf(y, x), 1e-13);
       }
+    }
+  }
+}
+
+/// Throws on one rank, as one without memory does.
+class FailsOnOneRank : public Komvos::Impl::LevelSmoother {
+ public:
+  explicit FailsOnOneRank(int guilty) : guilty_(guilty) {}
+  void apply(Vector& x, const Vector&, bool zeroGuess) const override {
+    if (Tpetra::getDefaultComm()->getRank() == guilty_) {
+      throw std::bad_alloc();
+    }
+    if (zeroGuess) {
+      x.putScalar(0.0);
+    }
+  }
+  std::size_t complexity() const override { return 0; }
+
+ private:
+  int guilty_;
+};
+
+TEST(LevelSmoother, NobodyWaitsInACycleForOneThatFails) {
+  const auto matrix = grid(edge, 0.0);
+  SmootherCase jacobi{"Jacobi", "RELAXATION", {}, false};
+  const auto preconditioner = stock(matrix, parametersOf(jacobi, false, Rebalance::none));
+  Komvos::Impl::MueLuLevels levels(*preconditioner->GetHierarchy());
+  for (const int guilty : {0, worldSize() - 1}) {
+    levels.setSmoother(0, "PreSmoother", std::make_shared<FailsOnOneRank>(guilty));
+    Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1);
+    b.randomize();
+    if (worldSize() == 1) {
+      EXPECT_THROW(preconditioner->apply(b, x), std::bad_alloc);
+    } else {
+      preconditioner->apply(b, x);
+      const bool isHere = matrix->getComm()->getRank() == guilty;
+      const int rows = largest(*matrix->getComm(), isHere ? static_cast<int>(x.getLocalLength()) : 0);
+      EXPECT_EQ(rows > 0, std::isnan(x.getVector(0)->norm2())) << "all ranks have to see it";
     }
   }
 }

@@ -11,6 +11,9 @@
 #include <Xpetra_TpetraImport.hpp>
 #include <Xpetra_TpetraMap.hpp>
 #include <Xpetra_TpetraMultiVector.hpp>
+#include <exception>
+#include <iostream>
+#include <limits>
 #include <utility>
 
 // How this works. A level is a table of named entries, each of one type, mostly of an Xpetra base class: an operator is
@@ -77,16 +80,31 @@ class LevelOperatorWrap : public XpetraOperator {
 };
 
 /// A smoother of ours where MueLu expects one of its own.
+///
+/// What fails on one rank need not fail on the others, which an exception would leave waiting in the V-cycle. So the
+/// reason goes to stderr, and the solution of this rank is NaN, which a solver's next norm shows to all.
 class LevelSmootherWrap : public Smoother {
  public:
-  explicit LevelSmootherWrap(std::shared_ptr<const LevelSmoother> smoother) : smoother_(std::move(smoother)) {}
+  /// \param isAlone the finest level has one rank
+  LevelSmootherWrap(std::shared_ptr<const LevelSmoother> smoother, int level, bool isAlone)
+      : smoother_(std::move(smoother)), level_(level), isAlone_(isAlone) {}
   void Apply(XpetraVectors& x, const XpetraVectors& b, bool zeroGuess) const override {
-    smoother_->apply(Xpetra::toTpetra(x), Xpetra::toTpetra(b), zeroGuess);
+    try {
+      smoother_->apply(Xpetra::toTpetra(x), Xpetra::toTpetra(b), zeroGuess);
+    } catch (const std::exception& error) {
+      if (isAlone_) {
+        throw;
+      }
+      std::cerr << "komvos: no solution on level " << level_ << " of the hierarchy: " << error.what() << std::endl;
+      Xpetra::toTpetra(x).putScalar(std::numeric_limits<DefaultScalar>::quiet_NaN());
+    }
   }
   size_t getNodeSmootherComplexity() const override { return smoother_->complexity(); }
 
  private:
   std::shared_ptr<const LevelSmoother> smoother_;
+  int level_;
+  bool isAlone_;
 };
 
 RCP<MueLu::Level> levelOf(MueLuHierarchy& hierarchy, int level) { return hierarchy.GetLevel(level); }
@@ -232,7 +250,9 @@ MueLuSmoother MueLuLevels::smoother(int level, const std::string& name) const {
 
 void MueLuLevels::setSmoother(int level, const std::string& name,
                               const std::shared_ptr<const LevelSmoother>& smoother) {
-  put<RCP<Smoother>>(*levelOf(hierarchy_, level), name, rcp(new LevelSmootherWrap(smoother)));
+  const auto finest = operatorOf(*levelOf(hierarchy_, 0), "A");
+  const bool isAlone = !finest.is_null() && finest->getDomainMap()->getComm()->getSize() == 1;
+  put<RCP<Smoother>>(*levelOf(hierarchy_, level), name, rcp(new LevelSmootherWrap(smoother, level, isAlone)));
 }
 
 void MueLuLevels::removeSmoother(int level, const std::string& name) {

@@ -71,6 +71,8 @@ class MueLuLevels {
   void removeImporter(int level);
 
   MueLuSmoother smoother(int level, const std::string& name) const;
+  /// Where it throws on a rank in a cycle of several, the reason goes to stderr and the rank's solution becomes NaN, so
+  /// that no other rank waits for it.
   void setSmoother(int level, const std::string& name, const std::shared_ptr<const LevelSmoother>& smoother);
   void removeSmoother(int level, const std::string& name);
 

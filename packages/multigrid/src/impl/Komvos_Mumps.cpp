@@ -11,6 +11,7 @@
 #include <limits>
 
 #include "Komvos_DirectEngine.hpp"
+#include "Komvos_Error.hpp"
 
 namespace Komvos::Impl {
 
@@ -20,7 +21,7 @@ enum Job { analyse = 1, factorize = 2, solveForward = 3, distribute = 9, begin =
 
 class Mumps : public DirectEngine {
  public:
-  Mumps(MPI_Comm comm, const DirectOptions& options) {
+  Mumps(MPI_Comm comm, const DirectOptions& options) : comm_(comm) {
     mumps_.sym = options.symmetric ? 2 : 0;  // 2: indefinite as well
     mumps_.par = 1;                          // rank 0 works, too
     mumps_.comm_fortran = static_cast<MUMPS_INT>(MPI_Comm_c2f(comm));
@@ -148,7 +149,12 @@ class Mumps : public DirectEngine {
   /// Asks for the rows of right-hand sides on this rank.
   std::string distributeVectors() {
     const int length = mumps_.info[22];
-    std::vector<int> wanted(std::max(1, length));
+    std::vector<int> wanted;
+    throwOnAllIfAny(comm_, errorIn([&] {
+                      wanted.resize(std::max(1, length));
+                      rows_.resize(length);
+                      rowsOfSolution_.assign(wanted.size(), 0);
+                    }));
     mumps_.nloc_rhs = length;
     mumps_.lrhs_loc = std::max(1, length);
     mumps_.irhs_loc = wanted.data();
@@ -156,10 +162,8 @@ class Mumps : public DirectEngine {
     if (failed()) {
       return errorText();
     }
-    rows_.resize(length);
     std::transform(wanted.begin(), wanted.begin() + length, rows_.begin(), [](int number) { return number - 1; });
     rowsOfRhs_ = std::move(wanted);
-    rowsOfSolution_.assign(rowsOfRhs_.size(), 0);
     mumps_.irhs_loc = rowsOfRhs_.data();
     mumps_.isol_loc = rowsOfSolution_.data();
     return {};
@@ -193,6 +197,7 @@ class Mumps : public DirectEngine {
     return entries >= 0 ? std::to_string(entries) + " entries" : std::to_string(-entries) + " million entries";
   }
 
+  MPI_Comm comm_;
   DMUMPS_STRUC_C mumps_{};
   int whole_ = 0;
   double analysisSeconds_ = 0;
