@@ -57,7 +57,7 @@ std::string describe(const HaloReport& report) {
     text += "  decided when a halo of the same pattern was tuned before\n";
   }
   if (report.beganAsSimilar) {
-    text += "  began as a similar halo was decided before\n";
+    text += "  began as the tuning cache guesses, or as a similar halo was decided before\n";
   }
   if (report.beganAsForecast) {
     text += "  began along a route that promised much\n";

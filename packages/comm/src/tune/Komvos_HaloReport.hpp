@@ -55,7 +55,7 @@ struct HaloReport {
   double standardSeconds = 0;
   double chosenSeconds = 0;
   bool decisionReused = false;   ///< taken over from a halo of the same pattern that was tuned before
-  bool beganAsSimilar = false;   ///< began as a similar halo was decided before
+  bool beganAsSimilar = false;   ///< began as a tuning cache guesses, or as a similar halo was decided before
   bool beganAsForecast = false;  ///< began along another route than the standard one, which promised much
   bool fromTuningCache = false;  ///< as the tuning cache says
   std::string tuningCacheNote;   ///< why the tuning cache does not say it; empty if it does, or if there is none

@@ -54,7 +54,6 @@ struct HaloTuner::State {
   const Candidate* findPlanned(const RouteChoice& route) const;
   const Candidate& planRoute(const RouteChoice& route);
   void addContenders(const HaloCounts& counts);
-  void planIncumbent();
   void planChallenger();
   bool isThreeStepAgain(const Candidate& candidate) const;
   TuningDecision decisionOf(std::size_t number) const;
@@ -153,7 +152,6 @@ void HaloTuner::tuneOnline(const SurveyedHalo& halo, const MessageCosts& costs, 
     }
   }
   state.choice.emplace(std::move(forecasts), state.start, halo.seconds, std::move(known));
-  state.planIncumbent();  // as a rule it is planned: what the halo starts with
   state.choice->addPlanning(planning);
 }
 
@@ -164,21 +162,12 @@ HaloVariant HaloTuner::forward() {
   }
   if (!state.inUse && state.choice->resultDue()) {
     state.choice->decide(state.pending.finish());
-    state.planIncumbent();
     state.planChallenger();
     state.remember();
     ++state.generation;
   }
   state.inUse = true;
   return state.variant(state.choice->next());
-}
-
-/// One that was decided for vectors of another width, in a halo before, was not planned in this one.
-void HaloTuner::State::planIncumbent() {
-  Variant& one = variants[choice->incumbent()];
-  if (!one.plan) {
-    choice->addPlanning(planRoute(one.route).report.buildSeconds);
-  }
 }
 
 /// A route that cannot be planned, or that comes to the same as three steps, is withdrawn. All ranks come to the same

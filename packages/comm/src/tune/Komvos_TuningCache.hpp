@@ -25,11 +25,6 @@ struct TuningDecision {
   Pairing pairing = Pairing::byVolume;
   IntraNode intraNode = IntraNode::messages;  ///< not automatic
   bool settled = true;                        ///< else online tuning had more to try: a first guess
-
-  /// Whether it says the same.
-  bool operator==(const TuningDecision& other) const {
-    return route == other.route && pairing == other.pairing && intraNode == other.intraNode;
-  }
 };
 
 /// Where a decision is valid.

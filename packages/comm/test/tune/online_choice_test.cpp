@@ -331,6 +331,38 @@ TEST(OnlineChoice, BeginsWithWhatWonEarlierAndDoesNotTryAgainWhatLost) {
   both.use(2000, 4);
   EXPECT_EQ(1u, both.choice().incumbent());
   EXPECT_TRUE(both.choice().trials().empty());
+  EXPECT_LE(both.firstUseOf(2), 10) << "vectors of another width than those seen last are noticed soon";
+}
+
+TEST(OnlineChoice, PlansWhatWonEarlierOnlyWhereItPays) {
+  OnlineChoice::Known known;
+  known[0] = {1, {true, false, true}};
+  known[2] = {0, {false, true, true}};
+  // 0 is what the halo starts with; 1, the best for narrow vectors, would have to be planned.
+  Ranks dear(2, {10, 5, 12}, 5, forecastsOf({10, 5, 4}, 1000), 0, 0, known);
+  dear.use(50, 1);
+  EXPECT_EQ(50, std::count(dear.used().begin(), dear.used().end(), 0u)) << "gains 250 and costs 1000";
+  Ranks cheap(2, {10, 5, 12}, 5, forecastsOf({10, 5, 4}, 20), 0, 0, known);
+  cheap.use(50, 1);
+  EXPECT_EQ(1u, cheap.choice().incumbent());
+  EXPECT_EQ(-1, cheap.firstUseOf(2)) << "it lost earlier";
+}
+
+TEST(OnlineChoice, ReducesRarelyWhereNoWindowIsOfOneWidth) {
+  OnlineChoice choice(forecastsOf({10, 9}, 100), 0, 0);
+  std::vector<double> window;
+  int reductions = 0;
+  for (int i = 0; i < 2000; ++i) {
+    if (choice.resultDue()) {
+      choice.decide(window);
+    }
+    choice.record({15, 10, i % 2 == 0 ? 1 : 4});
+    if (choice.windowFull()) {
+      window = choice.window();
+      ++reductions;
+    }
+  }
+  EXPECT_LT(reductions, 50);
 }
 
 Forecast inSeconds(double exchange, double planSeconds) { return {{exchange, exchange, exchange}, planSeconds, true}; }

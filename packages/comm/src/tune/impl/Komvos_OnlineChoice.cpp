@@ -66,15 +66,20 @@ OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, d
     : forecasts_(std::move(forecasts)), elapsed_(secondsBefore) {
   for (int i = numWidthClasses - 1; i >= 0; --i) {
     OfClass& one = ofClass_[i];
-    one.incumbent = known[i].incumbent.value_or(start);
+    const std::size_t best = known[i].incumbent.value_or(start);
+    const bool isPlanned = best == start || forecasts_[best].planSeconds == 0;
+    one.incumbent = isPlanned ? best : start;
     one.known = known[i].incumbent.has_value();
     one.tried = std::move(known[i].lost);
     one.tried.resize(forecasts_.size(), false);
+    one.tried[best] = false;  // who won earlier, but is not planned, has to pay for its plan as others do
     one.tried[one.incumbent] = true;
     one.settled = std::all_of(one.tried.begin(), one.tried.end(), [](bool was) { return was; });
-    class_ = one.incumbent == start ? i : class_;  // the narrowest that begins with what is planned
+    class_ = one.incumbent == start ? i : class_;  // the narrowest that begins with it
   }
-  watchLength_ = isSettled() ? longestWatch : 3;
+  const bool allAlike =
+      std::all_of(std::begin(ofClass_), std::end(ofClass_), [&](const OfClass& one) { return one.incumbent == start; });
+  watchLength_ = isSettled() && allAlike ? longestWatch : 3;  // else it has to be seen soon how wide vectors are
   watch(watchLength_, isSettled() ? 0 : 2);
 }
 
@@ -192,6 +197,8 @@ void OnlineChoice::decide(const std::vector<double>& most) {
   if (!isWhole(most)) {
     if (inTrial() && repeats_ == 2) {
       watch(watchLength_, std::min<std::size_t>(2, watchLength_));
+    } else if (repeats_ == 2) {  // vectors of several widths in turn, perhaps for ever
+      watchLonger();
     } else {
       ++repeats_;
       startWindow(std::move(order_), firstTimed_);

@@ -14,7 +14,7 @@ namespace Komvos::Impl {
 /// What is known of a variant before it was ever used.
 struct Forecast {
   std::array<double, numWidthClasses> seconds;  ///< of one exchange, by width class; in any unit, the same for all
-  double planSeconds = 0;                       ///< what it would cost now to plan it
+  double planSeconds = 0;                       ///< what it would cost now to plan it; 0: it is planned
   bool inSeconds = false;                       ///< the unit is a second; of all, or of none
 };
 
@@ -61,12 +61,12 @@ class OnlineChoice {
 
   /// \param forecasts      of all variants \param start is in use first
   /// \param secondsBefore  what the user has waited for before the first use: set-up
-  /// \param known          from before; `start` stays in use until vectors of another width are seen
+  /// \param known          from before; who won then and is planned is in use once vectors of that width are seen
   OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, double secondsBefore, Known known = {});
 
   /// For the next use.
   std::size_t next() const;
-  /// In use but for trials. It must be planned before the next use.
+  /// In use but for trials: `start`, or one that was planned.
   std::size_t incumbent() const { return ofClass_[class_].incumbent; }
   /// Whether the next use is a trial of another variant, so that nothing else should be tried in it.
   bool inTrial() const { return stage_ != Stage::watching; }
@@ -115,7 +115,7 @@ class OnlineChoice {
     double seconds = 0, exposed = 0;  // of the incumbent: medians
     double least = 0, most = 0;       // range of its seconds
     bool settled = false;
-    bool known = false;  // it was seen, or was decided before
+    bool known = false;  // it was decided before
   };
 
   void watch(std::size_t uses, std::size_t timed);
