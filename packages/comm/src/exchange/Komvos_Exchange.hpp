@@ -47,9 +47,10 @@ constexpr bool travelsAsBytes = std::is_trivially_destructible_v<Scalar>&& std::
 /// what its sender got from others is not packed. Ranks share memory where the plan has them on one node and MPI says
 /// so; where a node has none to give, its messages go by MPI. Not with buffers that only a GPU reaches (GPU-aware MPI).
 ///
-/// \warning Deadlock: with IntraNode::sharedMemory, begin() waits until the ranks of this node have copied the values
-/// of the last exchange. If two exchanges are in flight at once, every rank must end both before it begins either
-/// again.
+/// \warning Deadlock: messages that travel on do so inside functions of their exchange, on each rank that they pass.
+/// With IntraNode::sharedMemory, begin() also waits until the ranks of this node have copied the values of the last
+/// exchange. If two exchanges are in flight at once, all ranks must end them in the same order, and both before they
+/// begin either again. Destructors end exchanges, too, the last made first.
 ///
 /// Kernels of one exchange run on the instance of the execution space that its functions are given. Where the next
 /// exchange, in either direction, is given another instance, fence the first one before.

@@ -64,9 +64,15 @@ class VariableExchange {
         staged_(forceStaging || (!hostCanAccessBuffers<execution_space>() && !mpiIsGpuAware)),
         schedule_(forwardSchedule(*plan_)),
         counts_(comm, planOfCounts(*plan_), 1, IntraNode::messages, mpiIsGpuAware, forceStaging) {}
+  /// Sends may still read buffers of this object. It may outlive MPI.
   ~VariableExchange() {
-    if (engine_) {
-      engine_->completeSends();
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (engine_ && !finalized) {
+      try {
+        engine_->completeSends();
+      } catch (const MpiError&) {  // nobody is left to hear of it
+      }
     }
   }
   VariableExchange(const VariableExchange&) = delete;

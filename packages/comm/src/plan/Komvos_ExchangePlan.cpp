@@ -11,7 +11,8 @@
 // Errors: one sum over all ranks, before anything else, says whether a rank has an error of its own, whether all have
 // the same nodes and route, and whether what ranks send is what others need, by hashes (balanceOf). If not, the
 // standard route is built with messages, which finds the value that is missing. After that one agreement at the end
-// will do: a rank with an error goes on without sending.
+// will do: a rank with an error goes on without sending. But in stages whose peers are known, the others would wait for
+// it: there a rank without memory, or a user's route that throws on some ranks, is not caught.
 #include "Komvos_ExchangePlan.hpp"
 
 #include <algorithm>

@@ -118,6 +118,7 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   std::unique_ptr<halo_type> importer;
   std::unique_ptr<halo_type> exporter;
   mutable std::optional<product_type> product;
+  std::string error;  // why there is no product on this rank; only until all ranks know
 
   // Work space, kept between applies.
   mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY, residualVector;
@@ -311,9 +312,11 @@ NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_ty
   this->exportMV_ = Teuchos::null;
   state_->importer = std::move(halos.importer);
   state_->exporter = std::move(halos.exporter);
-  state_->product.emplace(this->getLocalMatrixDevice().graph, state_->importer.get(),
-                          static_cast<int>(Impl::localLength(*this->getColMap())),
-                          Impl::resolveOverlap(options.overlap));
+  state_->error = Impl::errorIn([&] {
+    state_->product.emplace(this->getLocalMatrixDevice().graph, state_->importer.get(),
+                            static_cast<int>(Impl::localLength(*this->getColMap())),
+                            Impl::resolveOverlap(options.overlap));
+  });
 }
 
 template <class Scalar, class LO, class GO, class Node>
@@ -323,7 +326,9 @@ NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_ty
           matrix,
           std::move(
               planHalos(Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm()), {&matrix}, options).front()),
-          options) {}
+          options) {
+  throwOnAllIfAny(Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm()), state_->error);
+}
 
 template <class Scalar, class LO, class GO, class Node>
 NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const Teuchos::RCP<const crs_matrix_type>& matrix,
@@ -343,10 +348,13 @@ auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::several(MPI_Comm comm,
   }
   std::vector<Halos> halos = planHalos(comm, plain, options);
   std::vector<Teuchos::RCP<NodeAwareCrsMatrix>> made;
+  std::string error;
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     made.push_back(Teuchos::rcp(new NodeAwareCrsMatrix(*matrices[i], std::move(halos[i]), options)));
     made.back()->state_->original = matrices[i];
+    error = error.empty() ? made.back()->state_->error : error;
   }
+  throwOnAllIfAny(comm, error);
   return made;
 }
 
@@ -364,6 +372,9 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, 
   try {
     Impl::requireFits(*this, "X", X, plain ? *this->getDomainMap() : *this->getRangeMap(), X.getNumVectors());
     Impl::requireFits(*this, "Y", Y, plain ? *this->getRangeMap() : *this->getDomainMap(), X.getNumVectors());
+    if (X.getNumVectors() == 0) {
+      return;
+    }
     if (alpha == Scalar{}) {
       Impl::scaleOrClear(Y, beta);
       return;
@@ -399,6 +410,9 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& 
     Impl::requireFits(*this, "X", X, *this->getDomainMap(), columns);
     Impl::requireFits(*this, "B", B, *this->getRangeMap(), columns);
     Impl::requireFits(*this, "R", R, *this->getRangeMap(), columns);
+    if (columns == 0) {
+      return;
+    }
     const bool inPlace = !Impl::mayOverlap(X, R) && (!Impl::mayOverlap(B, R) || Impl::areSame(B, R));
     if (inPlace && !state_->exporter) {
       const bool takesB = !remaining.sum || this->getComm()->getRank() == 0;

@@ -2,6 +2,8 @@
 /// The kernel that packs, relays and unpacks: rows of a GatherList, from a vector or a buffer, to a vector or a buffer.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -164,10 +166,9 @@ struct CopyRows {
 /// Piece i of a column, or of several, from one place to another: by memcpy, which no loop of ours reaches.
 template <class Scalar>
 struct CopyPieces {
-  static constexpr int piece = 8192;  // entries, about what the nearest caches hold of both sides
   VectorAccess<Scalar> target;
   VectorAccess<const Scalar> source;
-  int rows, pieces;  ///< of a column
+  int rows, pieces, piece;  ///< of a column; entries of a piece
   void operator()(int i) const {
     const int first = i % pieces * piece, column = i / pieces;
     const int count = rows - first < piece ? rows - first : piece;
@@ -175,25 +176,6 @@ struct CopyPieces {
                 sizeof(Scalar) * static_cast<std::size_t>(count));
   }
 };
-
-/// The first `rows` entries of each column of `source` replace those of `target`, or are added to them. Reads and
-/// writes them once; where that is on the host and nothing is added, as fast as memcpy.
-template <class Scalar, class ExecutionSpace, class IndexView>
-void copyRows(const ExecutionSpace& space, const std::string& label, int rows, const VectorAccess<Scalar>& target,
-              const VectorAccess<const Scalar>& source, int columns, bool add) {
-  if constexpr (runsOnHost<ExecutionSpace>()) {
-    if (!add && target.data == source.data && (columns == 1 || target.stride == source.stride)) {
-      return;
-    }
-    if (!add && rows > 0) {
-      const int pieces = (rows - 1) / CopyPieces<Scalar>::piece + 1;
-      Kokkos::parallel_for(label, range(space, 0, pieces * columns), CopyPieces<Scalar>{target, source, rows, pieces});
-      return;
-    }
-  }
-  Kokkos::parallel_for(label, range(space, 0, rows),
-                       CopyRows<Scalar, IndexView>{target, source, {}, {}, 0, 0, columns, add});
-}
 
 /// Work items 0 to count - 1 of `values` values each. Where kernels run on the host, few run in a plain loop: starting
 /// threads costs more.
@@ -209,6 +191,34 @@ void runItems(const ExecutionSpace& space, const std::string& label, int count, 
     }
   }
   Kokkos::parallel_for(label, range(space, 0, count), functor);
+}
+
+/// Entries of a piece: about what the nearest caches hold of both sides, or less, so that all threads have some.
+inline int entriesOfPiece(int rows, int columns, int threads) {
+  constexpr int most = 8192, least = 512;
+  const std::int64_t share = (static_cast<std::int64_t>(rows) * columns - 1) / threads + 1;
+  return static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(share, least), most));
+}
+
+/// The first `rows` entries of each column of `source` replace those of `target`, or are added to them. Reads and
+/// writes them once; where that is on the host and nothing is added, as fast as memcpy.
+template <class Scalar, class ExecutionSpace, class IndexView>
+void copyRows(const ExecutionSpace& space, const std::string& label, int rows, const VectorAccess<Scalar>& target,
+              const VectorAccess<const Scalar>& source, int columns, bool add) {
+  if constexpr (runsOnHost<ExecutionSpace>()) {
+    if (!add && target.data == source.data && (columns == 1 || target.stride == source.stride)) {
+      return;
+    }
+    if (!add && rows > 0) {
+      const int piece = entriesOfPiece(rows, columns, space.concurrency());
+      const int pieces = (rows - 1) / piece + 1;
+      runItems(space, label, pieces * columns, std::min(rows, piece),
+               CopyPieces<Scalar>{target, source, rows, pieces, piece});
+      return;
+    }
+  }
+  Kokkos::parallel_for(label, range(space, 0, rows),
+                       CopyRows<Scalar, IndexView>{target, source, {}, {}, 0, 0, columns, add});
 }
 
 /// What gather() does. Where a row has one source, `sum` and `largest` are `copy`.

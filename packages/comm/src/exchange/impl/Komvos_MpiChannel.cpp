@@ -76,6 +76,7 @@ bool MpiChannel::select(const BufferAddresses& buffers) {
 
 void MpiChannel::addBinding(const BufferAddresses& buffers) {
   const std::size_t most = 16;  // a caller may come with ever new vectors
+  binding_ = nullptr;           // what follows may throw
   if (bindings_.size() == most) {
     freeBinding(bindings_.front());
     bindings_.erase(bindings_.begin());

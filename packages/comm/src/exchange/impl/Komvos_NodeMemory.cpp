@@ -154,9 +154,15 @@ NodeMemory::Block NodeMemory::allocate(std::size_t bytes) {
   if (missing == 0) {
     return block;
   }
-  freeUnused();                                      // windows too small for this
-  const std::size_t atLeast = std::size_t{1} << 18;  // many small halos share a window
-  if (addWindow(std::max(bytes, atLeast))) {
+  freeUnused();  // windows too small for this
+  // Many small halos share a window. Each window is as large as all before together, up to a bound, for MPI has but a
+  // few thousand; pages that nobody touches cost nothing.
+  const std::size_t least = std::size_t{1} << 18, most = std::size_t{1} << 22;
+  std::size_t before = least;
+  for (const Window& window : windows_) {
+    before += window.handle == MPI_WIN_NULL ? 0 : window.bytes;
+  }
+  if (addWindow(std::max(bytes, std::min(before, most)))) {
     if (block.data == nullptr) {
       takeFree(bytes, block);
     }

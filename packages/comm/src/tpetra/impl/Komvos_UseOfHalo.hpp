@@ -6,8 +6,9 @@
 
 namespace Komvos::Impl {
 
-/// A forward exchange from selectForward() on, and what it is part of. To be made before; the destructor ends the use,
-/// but for one that throws while other ranks still wait for it: whoever abandons the exchange ends it then.
+/// A forward exchange from selectForward() on, and what it is part of. To be made before. succeeded() ends the use; so
+/// does the destructor, but for one that throws while other ranks still wait for it: whoever abandons the exchange ends
+/// it then.
 /// \tparam Halo NodeAwareImport
 template <class Halo>
 class UseOfHalo {
@@ -19,9 +20,7 @@ class UseOfHalo {
   UseOfHalo(const UseOfHalo&) = delete;
   UseOfHalo& operator=(const UseOfHalo&) = delete;
   ~UseOfHalo() {
-    if (counts_ && !othersWait_ && columns_ > 0) {
-      halo_.recordUse(seconds_, exposed_ < 0 ? seconds_ : exposed_, columns_);
-    } else if (counts_ && !othersWait_) {
+    if (counts_ && !othersWait_ && !ended_) {
       halo_.discardUse();
     }
   }
@@ -35,8 +34,11 @@ class UseOfHalo {
   }
   /// All is done, by vectors of so many columns.
   void succeeded(int columns) {
-    columns_ = columns;
     seconds_ = timed_ ? std::chrono::duration<double>(now() - start_).count() : 0;
+    ended_ = true;
+    if (counts_) {
+      halo_.recordUse(seconds_, exposed_ < 0 ? seconds_ : exposed_, columns);
+    }
   }
   double seconds() const { return seconds_; }
 
@@ -59,7 +61,7 @@ class UseOfHalo {
   bool counts_;
   bool timed_;
   Time start_;
-  int columns_ = 0;
+  bool ended_ = false;
   double seconds_ = 0, exposed_ = -1;
 };
 
