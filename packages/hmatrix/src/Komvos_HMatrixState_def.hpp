@@ -15,7 +15,6 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <exception>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -26,6 +25,7 @@
 #include <vector>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_ForAllOnHost.hpp"
 #include "Komvos_HMatrix.hpp"
 #include "Komvos_Panels_def.hpp"
 #include "Komvos_PartLists.hpp"
@@ -33,33 +33,6 @@
 
 namespace Komvos {
 namespace Impl {
-
-/// work(i) for 0 <= i < n, by all threads of the host, as they become free. Rethrows the first error.
-template <class Work>
-void forAllOnHost(std::size_t n, const Work& work) {
-  using Host = Kokkos::DefaultHostExecutionSpace;
-  std::exception_ptr error;
-  std::mutex mutex;
-  std::atomic<bool> stop{false};
-  using Policy = Kokkos::RangePolicy<Host, Kokkos::Schedule<Kokkos::Dynamic>, Kokkos::IndexType<std::int64_t>>;
-  Kokkos::parallel_for("Komvos::HMatrix::make", Policy(0, static_cast<std::int64_t>(n)).set_chunk_size(1),
-                       [&](std::int64_t i) {
-                         if (stop) {
-                           return;
-                         }
-                         try {
-                           work(static_cast<std::size_t>(i));
-                         } catch (...) {
-                           const std::lock_guard<std::mutex> lock(mutex);
-                           error = error ? error : std::current_exception();
-                           stop = true;
-                         }
-                       });
-  Kokkos::fence();
-  if (error) {
-    std::rethrow_exception(error);
-  }
-}
 
 /// The largest clusters of at most so many unknowns, and larger leaves cut to that; of each, what is in the ranges.
 inline std::vector<std::pair<int, int>> groupsOfRows(const ClusterTree& tree, const PlaceRanges& needed, int most) {

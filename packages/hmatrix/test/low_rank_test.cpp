@@ -163,6 +163,39 @@ TEST(LowRank, rowsThatSeeOnlySomeColumnsAreAllFound) {
   check(firstRowZero, "the first row is zero");
 }
 
+/// Several unknowns at each point, which have nothing to do with each other: crosses of one component never lead to
+/// another.
+TEST(LowRank, componentsThatAreNotCoupledAreAllFound) {
+  for (const int components : {2, 3, 5}) {
+    for (int points = 20; points < 40; ++points) {
+      const int n = components * points;
+      const auto function = [=](int i, int j) {
+        const double distance = 3 + (i / components + j / components) / static_cast<double>(points);
+        return i % components == j % components ? (1.0 + i % components) / distance : 0.0;
+      };
+      const FunctionKernel<double, std::decay_t<decltype(function)>> kernel(function);
+      for (const Approximation method : {Approximation::Aca, Approximation::AcaPlus}) {
+        const auto block = approximate(kernel, upTo(n), upTo(n), {1e-4, method, true});
+        ASSERT_TRUE(block) << n;
+        EXPECT_LE(errorOf(kernel, *block), 1e-4) << components << " components of " << points;
+      }
+    }
+  }
+}
+
+/// Pivots whose inverse overflows; larger entries come later.
+TEST(LowRank, floatsThatAreAlmostZeroAreNoPivots) {
+  const auto function = [](int i, int j) { return static_cast<float>(std::exp(-92.0 + 2.5 * i) / (3.0 + i + j)); };
+  const FunctionKernel<float, std::decay_t<decltype(function)>> kernel(function);
+  for (const bool recompress : {true, false}) {
+    for (const Approximation method : {Approximation::Aca, Approximation::AcaPlus}) {
+      const auto block = approximate(kernel, upTo(40), upTo(40), {1e-3, method, recompress});
+      ASSERT_TRUE(block);
+      EXPECT_LE(errorOf(kernel, *block), 1e-3);
+    }
+  }
+}
+
 /// The double-layer kernel of two parallel planes and a wall: many zeros, and pivots that change sign.
 TEST(LowRank, parallelSurfacesUnderTheDoubleLayerKernel) {
   std::vector<Point3> rows, columns;

@@ -6,6 +6,7 @@
 #include "Komvos_LowRank.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -20,6 +21,30 @@ namespace {
 double squareOf(double value) { return value * value; }  // of floats, too: their squares may be no floats
 double squareOf(std::complex<double> value) { return std::norm(value); }
 
+/// a^H b
+template <class Real>
+double dot(const Real* a, const Real* b, std::size_t n) {
+  std::array<double, 4> sums{};  // side by side, so that additions need not wait for each other
+  std::size_t i = 0;
+  for (; i + 4 <= n; i += 4) {
+    for (std::size_t s = 0; s < 4; ++s) {
+      sums[s] += static_cast<double>(a[i + s]) * static_cast<double>(b[i + s]);
+    }
+  }
+  for (; i < n; ++i) {
+    sums[0] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+std::complex<double> dot(const std::complex<double>* a, const std::complex<double>* b, std::size_t n) {
+  double real = 0, imaginary = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    real += a[i].real() * b[i].real() + a[i].imag() * b[i].imag();
+    imaginary += a[i].real() * b[i].imag() - a[i].imag() * b[i].real();
+  }
+  return {real, imaginary};
+}
+
 template <class Scalar>
 double squaredNorm(const std::vector<Scalar>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0,
@@ -32,7 +57,13 @@ class CrossSearch {
  public:
   CrossSearch(const EntryKernel<Scalar>& kernel, const std::vector<int>& rows, const std::vector<int>& columns,
               bool willRecompress)
-      : kernel_(kernel), rows_(rows), columns_(columns), rowUsed_(rows.size()), columnUsed_(columns.size()) {
+      : kernel_(kernel),
+        rows_(rows),
+        columns_(columns),
+        rowUsed_(rows.size()),
+        columnUsed_(columns.size()),
+        rowSeen_(rows.size()),
+        columnSeen_(columns.size()) {
     result_.rows = static_cast<int>(rows.size());
     result_.columns = static_cast<int>(columns.size());
     // From this rank on, the factors take as much memory as the block; recompression may bring them below it.
@@ -155,7 +186,9 @@ class CrossSearch {
     const double rounding =
         8 * static_cast<double>(std::numeric_limits<typename Impl::RealOf<Scalar>::type>::epsilon());
     const auto entries = static_cast<double>(result_.rows) * static_cast<double>(result_.columns);
-    return squareOf(value) > rounding * rounding * squaredNorm_ / entries && squareOf(value) > 0;
+    const auto least = static_cast<double>(std::numeric_limits<typename Impl::RealOf<Scalar>::type>::min());
+    return squareOf(value) > rounding * rounding * squaredNorm_ / entries && squareOf(value) >= least * least &&
+           squareOf(value) > 0;  // its inverse is a number
   }
 
   /// Takes off the cross at a pivot. \return its norm
@@ -170,31 +203,66 @@ class CrossSearch {
     }
     double mixed = 0;
     for (int l = 0; l < result_.rank; ++l) {
-      mixed += std::real(product(columnAt(l), u) * product(rowAt(l), v));
+      mixed += std::real(dot(columnAt(l), u.data(), u.size()) * dot(rowAt(l), v.data(), v.size()));
     }
-    const double square = squaredNorm(u) * squaredNorm(v);
+    const double ofU = squaredNorm(u), ofV = squaredNorm(v), square = ofU * ofV;
+    for (int i = 0; i < result_.rows; ++i) {
+      rowSeen_[i].add(squareOf(u[i]) * ofV, square / result_.rows);
+    }
+    for (int j = 0; j < result_.columns; ++j) {
+      columnSeen_[j].add(squareOf(v[j]) * ofU, square / result_.columns);
+    }
     squaredNorm_ = std::max(squaredNorm_ + 2 * mixed + square, square * std::numeric_limits<double>::epsilon());
     result_.u.insert(result_.u.end(), u.begin(), u.end());
     result_.v.insert(result_.v.end(), v.begin(), v.end());
     ++result_.rank;
     return std::sqrt(square);
   }
-  static std::complex<double> product(const Scalar* a, const std::vector<Scalar>& b) {
-    std::complex<double> sum = 0;
-    for (std::size_t i = 0; i < b.size(); ++i) {
-      sum += std::conj(std::complex<double>(a[i])) * std::complex<double>(b[i]);
+
+  /// What crosses have taken off in a row or a column. Where the kernel does not couple the components of a field,
+  /// crosses of one component have nothing in rows of another, and say nothing about these.
+  struct Seen {
+    double all = 0, last = HUGE_VAL;  ///< squared norms; of the last cross that had something here
+    /// \param mean of the cross in all rows, or columns
+    void add(double square, double mean) {
+      last = square > 1e-24 * std::max(all, mean) ? square : last;
+      all += square;
     }
-    return sum;
+  };
+
+  /// The unused row, or column, whose last cross was largest, if that is more than others leave behind.
+  int leastSettled(const std::vector<Seen>& seen, const std::vector<char>& used, double accuracy) const {
+    int place = -1;
+    double most = 10 * accuracy * accuracy * squaredNorm_ / static_cast<double>(seen.size());
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if (!used[i] && seen[i].last > most) {
+        most = seen[i].last;
+        place = static_cast<int>(i);
+      }
+    }
+    return place;
   }
 
-  /// Looks at unused rows and columns, one in each of a few equal parts of the block.
+  /// Looks at unused rows and columns, one in each of a few equal parts of the block, and at the one that is least
+  /// settled.
   /// \return the worst of them, or none if, judged by these, the residual is below the accuracy
   Place worstSample(double accuracy) {
     const int most = squaredNorm_ > 0 ? 2 : 8;  // nothing was found yet: look closer
     Place worst;
     double worstSquare = 0;
     const auto entries = static_cast<double>(result_.rows) * static_cast<double>(result_.columns);
-    const auto look = [&](const std::vector<char>& used, bool isRow) {
+    const auto examine = [&](int place, bool isRow) {
+      const auto& residual = isRow ? residualRow(place) : residualColumn(place);
+      const double square = squaredNorm(residual) / static_cast<double>(residual.size());  // of one entry
+      if (square > worstSquare) {
+        worstSquare = square;
+        worst = isRow ? Place{place, -1} : Place{-1, place};
+      }
+    };
+    const auto look = [&](const std::vector<char>& used, const std::vector<Seen>& seen, bool isRow) {
+      if (const int place = squaredNorm_ > 0 ? leastSettled(seen, used, accuracy) : -1; place >= 0) {
+        examine(place, isRow);
+      }
       const int length = static_cast<int>(used.size());
       const int samples = std::min(length, most);
       for (int s = 0; s < samples; ++s) {
@@ -207,18 +275,13 @@ class CrossSearch {
           if (used[place]) {
             continue;
           }
-          const auto& residual = isRow ? residualRow(place) : residualColumn(place);
-          const double square = squaredNorm(residual) / static_cast<double>(residual.size());  // of one entry
-          if (square > worstSquare) {
-            worstSquare = square;
-            worst = isRow ? Place{place, -1} : Place{-1, place};
-          }
+          examine(place, isRow);
           break;
         }
       }
     };
-    look(rowUsed_, true);
-    look(columnUsed_, false);
+    look(rowUsed_, rowSeen_, true);
+    look(columnUsed_, columnSeen_, false);
     return worstSquare * entries > accuracy * accuracy * squaredNorm_ ? worst : Place{};
   }
 
@@ -261,6 +324,7 @@ class CrossSearch {
   const EntryKernel<Scalar>& kernel_;
   const std::vector<int>&rows_, &columns_;
   std::vector<char> rowUsed_, columnUsed_;
+  std::vector<Seen> rowSeen_, columnSeen_;
   LowRank<Scalar> result_;
   double squaredNorm_ = 0;  ///< of the sum of the crosses
   int most_ = 0;

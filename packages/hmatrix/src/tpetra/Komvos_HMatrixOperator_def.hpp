@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_ForAllOnHost.hpp"
 #include "Komvos_HMatrixOperator.hpp"
 #include "Komvos_NodeAwareImport_def.hpp"
 #include "Komvos_PrivateComm.hpp"
@@ -85,18 +86,23 @@ std::vector<double> estimatedBytes(MPI_Comm comm, int rank, int size, const Clus
     members[classOf(blocks[b])].push_back(b);
   }
   std::array<double, 2 * classes> sums{};  // of bytes, and of what they are in proportion to, in each class
-  int next = 0;
   const std::string error = size == 1 ? std::string() : errorIn([&] {
+    std::vector<std::size_t> mine;
+    int next = 0;
     for (std::size_t c = 0; c < classes; ++c) {
       const std::size_t count = std::min(samples, members[c].size());
       for (std::size_t s = 0; s < count; ++s) {
-        if (next++ % size != rank) {
-          continue;
+        if (next++ % size == rank) {
+          mine.push_back(members[c][(2 * s + 1) * members[c].size() / (2 * count)]);
         }
-        const Block& block = blocks[members[c][(2 * s + 1) * members[c].size() / (2 * count)]];
-        sums[2 * c] += bytesOfBlock(tree, block, kernel, options);
-        sums[2 * c + 1] += measureOf(block);
       }
+    }
+    std::vector<double> taken(mine.size());
+    forAllOnHost(mine.size(), [&](std::size_t i) { taken[i] = bytesOfBlock(tree, blocks[mine[i]], kernel, options); });
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      const std::size_t c = classOf(blocks[mine[i]]);
+      sums[2 * c] += taken[i];
+      sums[2 * c + 1] += measureOf(blocks[mine[i]]);
     }
   });
   throwOnAllIfAny(comm, error);
