@@ -107,6 +107,28 @@ class SmallSystems(ProgramTest):
         self.assertEqual(report["iterations"], 0)
         self.assertEqual(read_vector(output), [0] * 5)
 
+    def test_a_few_large_rows_do_not_make_a_matrix_symmetric(self):
+        rows, penalty = 300, 1e30
+        lines = []
+        for i in range(1, rows + 1):
+            boundary = i in (1, rows)
+            lines += [(i, i, penalty if boundary else 3.0)]
+            lines += [(i, i - 1, -1.5)] if i > 1 else []
+            lines += [(i, i + 1, -0.5)] if i < rows else []
+        matrix, rhs, output = self.folder / "a.mtx", self.folder / "b.mtx", self.folder / "x.mtx"
+        matrix.write_text(f"%%MatrixMarket matrix coordinate real general\n{rows} {rows} {len(lines)}\n"
+                          + "".join(f"{i} {j} {value}\n" for i, j, value in lines))
+        b = [2 * penalty if i in (0, rows - 1) else 1.0 for i in range(rows)]
+        rhs.write_text(f"%%MatrixMarket matrix array real general\n{rows} 1\n" + "".join(f"{v}\n" for v in b))
+        entries, _ = read_matrix(matrix)
+        inner = [one for one in entries if one[0] not in (0, rows - 1)]
+        for solver in ("mumps", "superlu-dist"):
+            report = self.solve(3, matrix, "--rhs", rhs, "--solver", solver, "--output", output)
+            self.assertFalse(report["symmetric"])
+            x = read_vector(output)
+            self.assertLess(residual(inner, x, [0 if i in (0, rows - 1) else v for i, v in enumerate(b)]), 1e-10)
+        self.assertNotEqual(self.solve(3, matrix, "--rhs", rhs, "--prec", "none")["solver"], "CG")
+
     def test_outputs_replace_neither_each_other_nor_an_input(self):
         mine, one = self.folder / "mine.mtx", self.folder / "one"
         shutil.copy(BAD / "small_good.mtx", mine)
@@ -114,7 +136,9 @@ class SmallSystems(ProgramTest):
         self.check_refusals([
             (["solve", mine, "--output", mine], ["would replace", mine]),
             (["solve", mine, "--output", one, "--json", one], ["two outputs", one]),
+            (["bench", "halo", mine, "--json", mine], ["would replace", mine]),
         ])
+        self.check_refusals([(["analyze", mine, "--ranks", 4, "--ranks-per-node", 2, "--csv", mine], ["would replace", mine])], ranks=(1,))
         self.assertEqual(mine.read_bytes(), before)
         result = run(2, "solve", "--problem", "laplace3d", "--n", 10, "--prec", "none", "--max-iterations", 2, "--output",
                      one)

@@ -31,7 +31,8 @@ void checkOutputs(const AnalyzeOptions& options) {
   if (!options.plotFile.empty()) {
     Gnuplot::requireInstalled("--plot");
   }
-  requireWritable({options.csvFile, options.jsonFile, options.plotFile}, MPI_COMM_SELF);
+  requireWritable({options.csvFile, options.jsonFile, options.plotFile}, {options.matrixFile, options.parameterFile},
+                  MPI_COMM_SELF);
 }
 
 LevelOperators loadOperators(const AnalyzeOptions& options, const NodeTopology& nodes, const CommPtr& comm,

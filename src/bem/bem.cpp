@@ -51,7 +51,7 @@ int mostTogether(const std::string& solver) { return solver == "BICGSTAB" ? 1 : 
 void checkOutputs(const BemOptions& options, MPI_Comm comm) {
   requireWritable({options.densityFile, options.saveTuningCacheFile, options.jsonFile, options.blockPlotFile,
                    options.convergencePlotFile},
-                  comm);
+                  {options.meshFile}, comm);
   if (!options.convergencePlotFile.empty()) {
     onRankZero(comm, [] { Gnuplot::requireInstalled("--convergence-plot"); });
   }

@@ -198,9 +198,7 @@ int runBenchHalo(const BenchHaloOptions& options) {
   settings.repeats = options.repeats;
   settings.exchange = exchangeOptions(options, mpi);
   settings.routes = routesToTime(options, settings.exchange);
-  if (!options.jsonFile.empty() && !jsonOnStdout) {
-    onRankZero(mpi, [&] { OutputFile::checkWritable(options.jsonFile); });
-  }
+  requireWritable({options.jsonFile}, {options.matrixFile}, mpi);
   keepStdoutFor(options.jsonFile);
   Problem problem = loadProblem(options, comm);
   partition(problem, options.partition);

@@ -122,8 +122,12 @@ CycleTimes timeCycles(const RCP<Tpetra::Operator<>>& before, const RCP<Tpetra::O
   const auto ours = Teuchos::rcp_dynamic_cast<Preconditioner>(after, true);
   MultiVector x(b.getMap(), b.getNumVectors());
   std::vector<std::vector<LevelTime>> timesBefore, timesAfter;
-  sample(*stock, b, x, cycles);  // only warms up
-  sample(*ours, b, x, cycles);
+  const std::size_t stockLevels = sample(*stock, b, x, cycles).size();  // only warms up
+  const std::size_t ourLevels = sample(*ours, b, x, cycles).size();
+  if (stockLevels != ourLevels) {
+    throw BadInput("--cycle-times: MueLu has made " + std::to_string(stockLevels) + " levels, and then, of the same " +
+                   "matrix, " + std::to_string(ourLevels) + ": with threads aggregates may differ; use one thread");
+  }
   for (int i = 0; i < samples; ++i) {
     timesBefore.push_back(sample(*stock, b, x, cycles));
     timesAfter.push_back(sample(*ours, b, x, cycles));

@@ -2,7 +2,6 @@
 
 #include <MatrixMarket_Tpetra.hpp>
 #include <Tpetra_Core.hpp>
-#include <filesystem>
 #include <memory>
 #include <sstream>
 
@@ -43,16 +42,8 @@ using Teuchos::rcp;
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
   const std::vector<std::string> outputs{options.solutionFile, options.saveTuningCacheFile, options.jsonFile,
                                          options.cyclePlotFile, options.convergencePlotFile};
-  requireWritable(outputs, mpiOf(comm));
+  requireWritable(outputs, {options.matrixFile, options.rhsFile, options.parameterFile}, mpiOf(comm));
   onRankZero(mpiOf(comm), [&] {
-    for (const std::string& input : {options.matrixFile, options.rhsFile, options.parameterFile}) {
-      for (const std::string& output : outputs) {
-        std::error_code ignored;
-        if (!input.empty() && std::filesystem::equivalent(input, output, ignored)) {
-          throw BadInput("solve: an output would replace '" + input + "', which is read");
-        }
-      }
-    }
     if (!options.cyclePlotFile.empty()) {
       Gnuplot::requireInstalled("--cycle-plot");
     }
@@ -161,6 +152,9 @@ void writeOutputs(const SolveOptions& options, const SolveReport& report, const 
     saveTuningCache(options.saveTuningCacheFile, *decisions, mpiOf(comm));
   }
   writeReport(toText(report), toJson(report), options.quiet, options.jsonFile, mpiOf(comm));
+  if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
+    printError(why);
+  }
   if (!options.cyclePlotFile.empty()) {
     onRankZero(mpiOf(comm), [&] { drawPlot(options.cyclePlotFile, *report.cycles, report.problem, report.topology); });
   }
@@ -169,9 +163,6 @@ void writeOutputs(const SolveOptions& options, const SolveReport& report, const 
       drawConvergence(options.convergencePlotFile, report.problem + ", " + report.solver, report.history,
                       report.tolerance);
     });
-  }
-  if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
-    printError(why);
   }
 }
 

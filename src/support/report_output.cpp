@@ -4,6 +4,7 @@
 #include <iostream>
 #include <ostream>
 #include <set>
+#include <system_error>
 
 #include "Komvos_Error.hpp"
 #include "support/output_file.hpp"
@@ -17,7 +18,7 @@ std::streambuf* realStdout = nullptr;  // where std::cout is stderr
 
 }  // namespace
 
-void requireWritable(const std::vector<std::string>& files, MPI_Comm comm) {
+void requireWritable(const std::vector<std::string>& files, const std::vector<std::string>& inputs, MPI_Comm comm) {
   onRankZero(comm, [&] {
     std::set<std::string> seen;
     for (const std::string& file : files) {
@@ -29,6 +30,12 @@ void requireWritable(const std::vector<std::string>& files, MPI_Comm comm) {
       if (isRegular &&
           !seen.insert(std::filesystem::weakly_canonical(std::filesystem::absolute(file)).string()).second) {
         throw BadInput("two outputs go to '" + file + "'");
+      }
+      for (const std::string& input : inputs) {
+        std::error_code ignored;
+        if (!input.empty() && std::filesystem::equivalent(input, file, ignored)) {
+          throw BadInput("an output would replace '" + input + "', which is read");
+        }
       }
     }
   });

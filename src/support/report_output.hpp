@@ -9,9 +9,11 @@
 
 namespace Komvos::Program {
 
-/// Before the work, not after it: finds out whether files can be written. \param files empty names and "-" are left out
-/// \note Collective on `comm`. \throws BadInput on all ranks, also where two are the same
-void requireWritable(const std::vector<std::string>& files, MPI_Comm comm);
+/// Before the work, not after it: finds out whether files can be written.
+/// \param files empty names and "-" are left out
+/// \param inputs what is read, and must stay
+/// \note Collective on `comm`. \throws BadInput on all ranks, also where two are the same, or one is an input
+void requireWritable(const std::vector<std::string>& files, const std::vector<std::string>& inputs, MPI_Comm comm);
 
 /// If this output goes to stdout, whatever Trilinos prints goes to stderr from now on. \param file "-": stdout
 void keepStdoutFor(const std::string& file);
