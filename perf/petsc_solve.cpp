@@ -65,6 +65,7 @@ PetscSolveResult solveByPetsc(const Problem& problem, const std::string& kind, d
   PetscSolveResult result;
   Mat A = petscMatrix(*problem.matrix);
   setNearNullSpace(problem, A, comm);
+  petscCheck(MatSetOption(A, MAT_SPD, PETSC_TRUE));  // as CG needs; GAMG else makes its graph symmetric
   Vec x = nullptr, b = nullptr;
   petscCheck(MatCreateVecs(A, &x, &b));
   copyToPetsc(*problem.rhs, 0, b);
