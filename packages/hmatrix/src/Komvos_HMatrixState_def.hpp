@@ -173,6 +173,11 @@ class HMatrix<Scalar, ExecutionSpace>::State::Assembly {
     count();
     layOutFirst();
     fillFirst();
+    for (low_rank& factor : factors_) {
+      if (factor) {  // half of the low-rank part, before there is memory for the other half
+        std::vector<Scalar>().swap(factor->v);
+      }
+    }
     layOutSecond();
     fillSecond();
   }
