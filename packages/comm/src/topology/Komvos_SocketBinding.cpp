@@ -3,7 +3,6 @@
 #include <hwloc.h>
 
 #include <memory>
-#include <utility>
 
 namespace Komvos::Impl {
 
@@ -19,24 +18,18 @@ struct FreeBitmap {
 };
 using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
 
-Topology load() {
-  hwloc_topology_t raw = nullptr;
-  if (hwloc_topology_init(&raw) != 0) {
-    return nullptr;
-  }
-  Topology topology(raw);
-  // With what this process may not use, so that all processes of a node number sockets alike.
-  hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-  return hwloc_topology_load(raw) == 0 ? std::move(topology) : nullptr;
-}
-
 }  // namespace
 
 int socketOfThisThread() {
-  static const Topology machine = load();  // once: it reads hundreds of files
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) {
+    return -1;
+  }
+  const Topology topology(raw);
   const Bitmap bound(hwloc_bitmap_alloc());
-  hwloc_topology_t const raw = machine.get();
-  if (raw == nullptr || hwloc_get_cpubind(raw, bound.get(), HWLOC_CPUBIND_THREAD) != 0) {
+  // With what this process may not use, so that all processes of a node number sockets alike.
+  hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+  if (hwloc_topology_load(raw) != 0 || hwloc_get_cpubind(raw, bound.get(), HWLOC_CPUBIND_THREAD) != 0) {
     return -1;
   }
   const bool severalPackages = hwloc_get_nbobjs_by_type(raw, HWLOC_OBJ_PACKAGE) > 1;
