@@ -158,11 +158,11 @@ NodeMemory::Block NodeMemory::allocate(std::size_t bytes) {
   // Many small halos share a window. Each window is as large as all before together, up to a bound, for MPI has but a
   // few thousand; pages that nobody touches cost nothing.
   const std::size_t least = std::size_t{1} << 18, most = std::size_t{1} << 22;
-  std::size_t before = least;
+  std::size_t before = 0;
   for (const Window& window : windows_) {
     before += window.handle == MPI_WIN_NULL ? 0 : window.bytes;
   }
-  if (addWindow(std::max(bytes, std::min(before, most)))) {
+  if (addWindow(std::max({bytes, least, std::min(before, most)}))) {
     if (block.data == nullptr) {
       takeFree(bytes, block);
     }
