@@ -138,7 +138,8 @@ class SmallSystems(ProgramTest):
             (["solve", mine, "--output", one, "--json", one], ["two outputs", one]),
             (["bench", "halo", mine, "--json", mine], ["would replace", mine]),
         ])
-        self.check_refusals([(["analyze", mine, "--ranks", 4, "--ranks-per-node", 2, "--csv", mine], ["would replace", mine])], ranks=(1,))
+        analyze = ["analyze", mine, "--ranks", 4, "--ranks-per-node", 2]
+        self.check_refusals([([*analyze, "--csv", mine], ["would replace", mine])], ranks=(1,))
         self.assertEqual(mine.read_bytes(), before)
         result = run(2, "solve", "--problem", "laplace3d", "--n", 10, "--prec", "none", "--max-iterations", 2, "--output",
                      one)

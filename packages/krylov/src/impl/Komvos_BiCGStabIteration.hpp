@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "Komvos_ColumnDots.hpp"
 #include "Komvos_NonBlockingSum.hpp"
 #include "Komvos_ReplicatedVectors.hpp"
 #include "Komvos_WholeVectorOperator.hpp"
@@ -145,6 +146,11 @@ class BiCGStabIteration
   /// Runs a kernel on the rows of this rank's vectors of work. \return its dots there
   template <class Row>
   std::array<typename Row::scalar, Row::dots> run(const std::string& label, const Row& row);
+
+  /// Runs a kernel on each active column, and sets its dots for the sum over ranks; those of other columns are 0.
+  /// \param rowOf the kernel of a column
+  template <class Row, class RowOf>
+  void dotColumns(const ColumnDots<Row>& dots, const std::string& label, const RowOf& rowOf);
 
   static vector_view column(multivector_type& vectors, int j);
   int localRows() const { return localRows_; }

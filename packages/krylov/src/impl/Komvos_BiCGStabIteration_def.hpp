@@ -513,6 +513,15 @@ std::array<typename Row::scalar, Row::dots> BiCGStabIteration<S, L, G, N>::run(c
 }
 
 template <class S, class L, class G, class N>
+template <class Row, class RowOf>
+void BiCGStabIteration<S, L, G, N>::dotColumns(const ColumnDots<Row>& dots, const std::string& label,
+                                               const RowOf& rowOf) {
+  for (int j = 0; j < numColumns_; ++j) {
+    dots.set(j, isActive(j) ? run(label, rowOf(j)) : std::array<typename Row::scalar, Row::dots>{});
+  }
+}
+
+template <class S, class L, class G, class N>
 auto BiCGStabIteration<S, L, G, N>::column(multivector_type& vectors, int j) -> vector_view {
   const auto view = vectors.getLocalViewDevice(Tpetra::Access::ReadWrite);
   return vector_view(view.data() + static_cast<std::size_t>(j) * view.stride(1), view.extent(0));

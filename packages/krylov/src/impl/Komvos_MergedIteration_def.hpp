@@ -66,13 +66,9 @@ template <class S, class L, class G, class N>
 void MergedIteration<S, L, G, N>::sumNorms() {
   using Row = MergedShadowDots<typename base_type::vector_view>;
   const ColumnDots<Row> dots(*sum_);
-  for (int j = 0; j < this->numColumns(); ++j) {
-    if (!this->isActive(j)) {
-      dots.set(j, {});
-      continue;
-    }
-    dots.set(j, this->run("Komvos::BiCGStab: norms", Row{this->column(*shadow_, j), this->column(*r_, j)}));
-  }
+  this->dotColumns(dots, "Komvos::BiCGStab: norms", [&](int j) {
+    return Row{this->column(*shadow_, j), this->column(*r_, j)};
+  });
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
     if (this->isActive(j)) {
@@ -104,13 +100,9 @@ void MergedIteration<S, L, G, N>::chooseAlpha() {
   using Row = MergedShadowDots<View>;
   const typename base_type::execution_space space;
   const ColumnDots<Row> dots(*sum_);
-  for (int j = 0; j < this->numColumns(); ++j) {
-    if (!this->isActive(j)) {
-      dots.set(j, {});
-      continue;
-    }
-    dots.set(j, this->run("Komvos::BiCGStab: (r*, s)", Row{this->column(*shadow_, j), this->column(*s_, j)}));
-  }
+  this->dotColumns(dots, "Komvos::BiCGStab: (r*, s)", [&](int j) {
+    return Row{this->column(*shadow_, j), this->column(*s_, j)};
+  });
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
     const impl_scalar_type shadowS = dots.get(j, Row::shadowS);
@@ -135,14 +127,9 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
   using Row = MergedStabilizerDots<View>;
   const typename base_type::execution_space space;
   const ColumnDots<Row> dots(*sum_);
-  for (int j = 0; j < this->numColumns(); ++j) {
-    if (!this->isActive(j)) {
-      dots.set(j, {});
-      continue;
-    }
-    dots.set(j, this->run("Komvos::BiCGStab: (y, q)",
-                          Row{this->column(*r_, j), this->column(*y_, j), this->column(*shadow_, j)}));
-  }
+  this->dotColumns(dots, "Komvos::BiCGStab: (y, q)", [&](int j) {
+    return Row{this->column(*r_, j), this->column(*y_, j), this->column(*shadow_, j)};
+  });
   sum_->run(dots.numbers(this->numColumns()));
   bool cancels = false;
   for (int j = 0; j < this->numColumns(); ++j) {

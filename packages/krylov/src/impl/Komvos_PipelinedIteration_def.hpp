@@ -77,14 +77,10 @@ void PipelinedIteration<S, L, G, N>::computeResiduals() {
   this->computeResidual(*r_);
   using Row = MergedShadowDots<typename base_type::vector_view>;
   const ColumnDots<Row> dots(*sum_);
-  for (int j = 0; j < this->numColumns(); ++j) {
-    if (!this->isActive(j)) {
-      dots.set(j, {});
-      continue;
-    }
+  this->dotColumns(dots, "Komvos::PipelinedBiCGStab: norms", [&](int j) {
     const auto r = this->column(*r_, j);
-    dots.set(j, this->run("Komvos::PipelinedBiCGStab: norms", Row{r, r}));
-  }
+    return Row{r, r};
+  });
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
     if (this->isActive(j)) {
@@ -144,17 +140,25 @@ void PipelinedIteration<S, L, G, N>::startDirections(RowWork work) {
   using View = typename base_type::vector_view;
   using Row = PipelinedDirections<View>;
   const ColumnDots<Row> dots(*sum_);
-  for (int j = 0; j < this->numColumns(); ++j) {
-    if (!this->isActive(j)) {
-      dots.set(j, {});
-      continue;
-    }
+  this->dotColumns(dots, "Komvos::PipelinedBiCGStab: directions", [&](int j) {
     const auto at = [j](const Vectors& vectors) { return base_type::column(*vectors, j); };
-    dots.set(j, this->run("Komvos::PipelinedBiCGStab: directions",
-                          Row{at(p_), at(s_), at(sHat_), at(z_), at(r_), at(rHat_), at(w_), at(wHat_), at(zHat_),
-                              at(t_), at(v_), scalars_[j].alpha, scalars_[j].beta, scalars_[j].omega,
-                              this->isPreconditioned(), work}));
-  }
+    return Row{at(p_),
+               at(s_),
+               at(sHat_),
+               at(z_),
+               at(r_),
+               at(rHat_),
+               at(w_),
+               at(wHat_),
+               at(zHat_),
+               at(t_),
+               at(v_),
+               scalars_[j].alpha,
+               scalars_[j].beta,
+               scalars_[j].omega,
+               this->isPreconditioned(),
+               work};
+  });
   if (work != RowWork::updates) {
     sum_->start(dots.numbers(this->numColumns()));
   }
@@ -190,17 +194,26 @@ void PipelinedIteration<S, L, G, N>::startResiduals(RowWork work) {
   using View = typename base_type::vector_view;
   using Row = PipelinedResiduals<View>;
   const ColumnDots<Row> dots(*sum_);
-  for (int j = 0; j < this->numColumns(); ++j) {
-    if (!this->isActive(j)) {
-      dots.set(j, {});
-      continue;
-    }
+  this->dotColumns(dots, "Komvos::PipelinedBiCGStab: residuals", [&](int j) {
     const auto at = [j](const Vectors& vectors) { return base_type::column(*vectors, j); };
-    dots.set(j, this->run("Komvos::PipelinedBiCGStab: residuals",
-                          Row{base_type::column(this->x(), j), at(r_), at(rHat_), at(w_), at(p_), at(s_), at(sHat_),
-                              at(z_), at(wHat_), at(zHat_), at(t_), at(v_), at(shadow_), scalars_[j].lastAlpha,
-                              scalars_[j].omega, this->isPreconditioned(), work}));
-  }
+    return Row{base_type::column(this->x(), j),
+               at(r_),
+               at(rHat_),
+               at(w_),
+               at(p_),
+               at(s_),
+               at(sHat_),
+               at(z_),
+               at(wHat_),
+               at(zHat_),
+               at(t_),
+               at(v_),
+               at(shadow_),
+               scalars_[j].lastAlpha,
+               scalars_[j].omega,
+               this->isPreconditioned(),
+               work};
+  });
   if (work != RowWork::updates) {
     sum_->start(dots.numbers(this->numColumns()));
   }
