@@ -55,14 +55,31 @@ void onRankZero(MPI_Comm comm, const std::function<void()>& work) {
   int rank = 0;
   MPI_Comm_rank(comm, &rank);
   std::string error;
+  int internal = 0;
   try {
     if (rank == 0) {
       work();
     }
+  } catch (const BadInput& thrown) {
+    error = thrown.what();
+  } catch (const Error& thrown) {
+    error = thrown.what();
+    internal = 1;
+  } catch (const std::bad_alloc&) {
+    error = "out of memory";
+    internal = 1;
   } catch (const std::exception& thrown) {
     error = thrown.what();
   }
-  throwOnAllIfAny(comm, error);
+  try {
+    throwOnAllIfAny(comm, error);
+  } catch (const BadInput& thrown) {
+    mpiCheck(MPI_Bcast(&internal, 1, MPI_INT, 0, comm), "MPI_Bcast");
+    if (internal != 0) {
+      throw Error(thrown.what());
+    }
+    throw;
+  }
 }
 
 void printError(const std::string& text) { std::fprintf(stderr, "komvos: error: %s\n", oneLine(text).c_str()); }

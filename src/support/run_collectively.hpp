@@ -25,7 +25,8 @@ enum ExitCode {
 /// \note Collective on `comm`.
 int runCollectively(MPI_Comm comm, const std::function<int()>& work);
 
-/// Runs `work` on rank 0, and throws on all ranks what it throws. \note Collective on `comm`. \throws BadInput
+/// Runs `work` on rank 0, and throws on all ranks what it throws.
+/// \note Collective on `comm`. \throws Error if it threw one that is not BadInput, or had no memory; else BadInput
 void onRankZero(MPI_Comm comm, const std::function<void()>& work);
 
 /// Whether every rank gets here within some seconds. \param comm used by nothing else, and not again if they do not
