@@ -202,6 +202,7 @@ Json ProductBench::run() {
     for (const std::size_t i : order) {
       Variant& variant = variants_[i];
       variant.run();
+      Space().fence();
       mpiCheck(MPI_Barrier(comm_), "MPI_Barrier");
       const double start = MPI_Wtime();
       for (int k = 0; k < repeats; ++k) {

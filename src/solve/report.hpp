@@ -44,6 +44,7 @@ struct SolveReport : ExchangeSummary {
   double solveSeconds = 0;
   std::optional<DirectReport> direct;  ///< of a direct solver; then iterations are solves, and there is no Belos
   std::optional<CycleTimes> cycles;
+  std::string whyNoCycles;  // though they were asked for
   ResidualHistory history;  ///< empty if it was not asked for
   std::vector<HaloEntry> halos;
   std::vector<std::string> keptByMueLu;  ///< what exchanges as without Komvos, and why

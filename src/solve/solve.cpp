@@ -155,7 +155,7 @@ void writeOutputs(const SolveOptions& options, const SolveReport& report, const 
   if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
     printError(why);
   }
-  if (!options.cyclePlotFile.empty()) {
+  if (!options.cyclePlotFile.empty() && report.cycles) {
     onRankZero(mpiOf(comm), [&] { drawPlot(options.cyclePlotFile, *report.cycles, report.problem, report.topology); });
   }
   if (!options.convergencePlotFile.empty()) {
@@ -212,7 +212,7 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
   if (timesCycles) {
     muelu.set("use node-aware", false);
     const Preconditioner stock = makePreconditioner("muelu", problem, traits, problem.matrix, muelu, exchange);
-    report.cycles = timeCycles(stock.op, preconditioner.op, *problem.rhs);
+    report.cycles = timeCycles(stock.op, preconditioner.op, *problem.rhs, report.whyNoCycles);
   }
 }
 
@@ -257,6 +257,9 @@ int runSolve(const SolveOptions& options) {
     report.savedGuesses = exchange.record->numGuesses();
   }
   writeOutputs(options, report, x, exchange.record.get(), comm);
+  if (!report.whyNoCycles.empty()) {
+    throw BadInput(report.whyNoCycles);
+  }
   return report.converged ? ExitCode::converged : ExitCode::notConverged;
 }
 

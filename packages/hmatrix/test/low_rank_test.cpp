@@ -183,15 +183,39 @@ TEST(LowRank, componentsThatAreNotCoupledAreAllFound) {
   }
 }
 
-/// Pivots whose inverse overflows; larger entries come later.
+/// The same where half of the rows and half of the columns are zero: they are not settled either.
+TEST(LowRank, zeroRowsAndColumnsDoNotHideComponents) {
+  for (const int components : {2, 3, 5}) {
+    for (int points = 6; points < 30; points += 4) {
+      const int rows = 2 * components * points, columns = components * points;
+      const auto function = [=](int i, int j) {
+        const double distance = 3 + (i / components + j / components) / static_cast<double>(points);
+        return 2 * i < rows || 2 * j < columns || i % components != j % components ? 0.0
+                                                                                   : (1.0 + i % components) / distance;
+      };
+      const FunctionKernel<double, std::decay_t<decltype(function)>> kernel(function);
+      for (const Approximation method : {Approximation::Aca, Approximation::AcaPlus}) {
+        const auto block = approximate(kernel, upTo(rows), upTo(columns), {1e-4, method, true});
+        ASSERT_TRUE(block) << rows;
+        EXPECT_LE(errorOf(kernel, *block), 1e-4) << components << " components of " << points;
+      }
+    }
+  }
+}
+
+/// Pivots whose inverse overflows, or the column that it scales; larger entries come later.
 TEST(LowRank, floatsThatAreAlmostZeroAreNoPivots) {
-  const auto function = [](int i, int j) { return static_cast<float>(std::exp(-92.0 + 2.5 * i) / (3.0 + i + j)); };
-  const FunctionKernel<float, std::decay_t<decltype(function)>> kernel(function);
-  for (const bool recompress : {true, false}) {
-    for (const Approximation method : {Approximation::Aca, Approximation::AcaPlus}) {
-      const auto block = approximate(kernel, upTo(40), upTo(40), {1e-3, method, recompress});
-      ASSERT_TRUE(block);
-      EXPECT_LE(errorOf(kernel, *block), 1e-3);
+  for (const double exponent : {-92, -88, -87, -86, -85, -84, -80}) {
+    const auto function = [=](int i, int j) {
+      return static_cast<float>(std::exp(exponent + 2.5 * i) / (3.0 + i + j));
+    };
+    const FunctionKernel<float, std::decay_t<decltype(function)>> kernel(function);
+    for (const bool recompress : {true, false}) {
+      for (const Approximation method : {Approximation::Aca, Approximation::AcaPlus}) {
+        const auto block = approximate(kernel, upTo(40), upTo(40), {1e-3, method, recompress});
+        ASSERT_TRUE(block) << exponent;
+        EXPECT_LE(errorOf(kernel, *block), 1e-3) << exponent;
+      }
     }
   }
 }

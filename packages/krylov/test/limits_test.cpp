@@ -88,6 +88,26 @@ TEST_P(Variant, GoesOnWhereBelosBreaksDown) {
   EXPECT_GE(solver.getNumRestarts(), 1);
 }
 
+/// After one step (r*, r) is exactly zero, and so is the norm of r where it is the difference of dots.
+TEST_P(Variant, StartsAgainWhereTheShadowIsLostBesideANormThatCancels) {
+  const double d = std::ldexp(1, -30);
+  const auto A = assemble(3, [=](GO i, Entries& entries) {
+    entries[0] = 1;
+    entries[1] = i < 2 ? 1 : 0;
+    entries[2] = i == 0 ? -1 : i == 1 ? 0 : 1 + d;
+  });
+  Vector b(A->getRangeMap(), 1), x(A->getDomainMap(), 1);
+  if (b.getMap()->isNodeGlobalElement(0)) {
+    b.replaceGlobalValue(0, 0, 1);
+  }
+  Solver solver;
+  solver.setParameters(list(1e-10, 50));
+  const Outcome outcome = solveWith(solver, A, Teuchos::null, b, x);
+  EXPECT_TRUE(outcome.converged);
+  EXPECT_LE(outcome.residual, 1.01e-10);
+  EXPECT_LT(outcome.iterations, 15);
+}
+
 TEST_P(Variant, StopsWhenTheOperatorReturnsNaN) {
   const auto A = rcp(new Watched(someMatrix()));
   const auto b = rightHandSide(*A);

@@ -210,7 +210,11 @@ struct Scaling {
 };
 
 double normOf(const MultiVector& vector) { return vector.getVector(0)->norm2(); }
-double largestOf(const MultiVector& vector) { return vector.getVector(0)->normInf(); }
+/// Not a number where an entry is none: normInf() alone passes over it.
+double largestOf(const MultiVector& vector) {
+  const auto column = vector.getVector(0);
+  return std::isfinite(column->norm1()) ? column->normInf() : std::numeric_limits<double>::quiet_NaN();
+}
 
 }  // namespace
 

@@ -1,7 +1,8 @@
 #include "Komvos_MueLuPreconditioner.hpp"
 
+#if __has_include(<Amesos2_config.h>)  // else MueLu is without it
 #include <Amesos2_config.h>
-
+#endif
 #include <MueLu_CreateTpetraPreconditioner.hpp>
 #include <MueLu_Hierarchy.hpp>
 #include <MueLu_TpetraOperator.hpp>
@@ -77,34 +78,68 @@ struct CoarsestChoice {
 /// headers that packages of Trilinos leave out.
 const std::set<std::string> missingInAmesos2 = {
 #ifndef HAVE_AMESOS2_SUPERLU
-    "superlu",      "amesos2_superlu",
+    "superlu",
+    "amesos2_superlu",
 #endif
 #ifndef HAVE_AMESOS2_SUPERLUDIST
-    "superlu_dist", "superludist",       "amesos2_superlu_dist", "amesos2_superludist",
+    "superlu_dist",
+    "superludist",
+    "amesos2_superlu_dist",
+    "amesos2_superludist",
 #endif
 #ifndef HAVE_AMESOS2_SUPERLUMT
-    "superlu_mt",   "superlumt",         "amesos2_superlu_mt",   "amesos2_superlumt",
+    "superlu_mt",
+    "superlumt",
+    "amesos2_superlu_mt",
+    "amesos2_superlumt",
 #endif
 #ifndef HAVE_AMESOS2_UMFPACK
-    "umfpack",      "amesos2_umfpack",
+    "umfpack",
+    "amesos2_umfpack",
 #endif
 #ifndef HAVE_AMESOS2_MUMPS
-    "mumps",        "amesos2_mumps",
+    "mumps",
+    "amesos2_mumps",
 #endif
 #ifndef HAVE_AMESOS2_BASKER
-    "basker",       "amesos2_basker",
+    "basker",
+    "amesos2_basker",
 #endif
 #ifndef HAVE_AMESOS2_CHOLMOD
-    "cholmod",      "amesos2_cholmod",
+    "cholmod",
+    "amesos2_cholmod",
 #endif
 #ifndef HAVE_AMESOS2_LAPACK
-    "lapack",       "amesos2_lapack",
+    "lapack",
+    "amesos2_lapack",
 #endif
 #ifndef HAVE_AMESOS2_PARDISO_MKL
-    "pardisomkl",   "pardiso_mkl",       "amesos2_pardisomkl",   "amesos2_pardiso_mkl",
+    "pardisomkl",
+    "pardiso_mkl",
+    "amesos2_pardisomkl",
+    "amesos2_pardiso_mkl",
 #endif
 #ifndef HAVE_AMESOS2_STRUMPACK
-    "strumpack",    "amesos2_strumpack",
+    "strumpack",
+    "amesos2_strumpack",
+#endif
+#if !defined(HAVE_AMESOS2_SHYLUBASKER) && !defined(HAVE_AMESOS2_SHYLU_NODEBASKER)
+    "shylubasker",
+    "amesos2_shylubasker",
+#endif
+#if !defined(HAVE_AMESOS2_TACHO) && !defined(HAVE_AMESOS2_SHYLU_NODETACHO)
+    "tacho",
+    "amesos2_tacho",
+#endif
+#ifndef HAVE_AMESOS2_CUSOLVER
+    "cusolver",
+    "amesos2_cusolver",
+#endif
+#ifndef HAVE_AMESOS2_CSS_MKL
+    "cssmkl",
+    "css_mkl",
+    "amesos2_cssmkl",
+    "amesos2_css_mkl",
 #endif
 };
 

@@ -311,7 +311,8 @@ TEST(MueLuPreconditioner, SolvesWhateverDirectSolverIsNamedForTheCoarsestLevel) 
   Teuchos::ParameterList parameters;
   parameters.set("coarse: max size", 300);
   const int expected = iterationsOf("CG", matrix, Komvos::createMueLuPreconditioner(matrix, parameters), b, x);
-  for (const char* type : {"SuperLU", "superlu", "Superlu_dist", "klu2", "KLU", "Amesos2_KLU2", "Umfpack", "Basker"}) {
+  for (const char* type : {"SuperLU", "superlu", "Superlu_dist", "klu2", "KLU", "Amesos2_KLU2", "Umfpack", "Basker",
+                           "ShyLUBasker", "cuSOLVER"}) {
     parameters.set("coarse: type", type);
     x.putScalar(0.0);
     EXPECT_NEAR(expected, iterationsOf("CG", matrix, Komvos::createMueLuPreconditioner(matrix, parameters), b, x), 1)

@@ -149,6 +149,18 @@ TEST_P(Direct, SaysOnEveryRankThatAMatrixHasAnEmptyRow) {
   EXPECT_THROW(DirectSolver(*matrix, GetParam()), Komvos::BadInput);
 }
 
+TEST_P(Direct, SaysOnEveryRankThatAnEntryIsNotANumber) {
+  for (const double entry : {std::nan(""), HUGE_VAL}) {
+    const auto matrix = grid(20, 0.3);
+    matrix->resumeFill();
+    if (matrix->getRowMap()->isNodeGlobalElement(210)) {
+      matrix->replaceGlobalValues(210, Teuchos::tuple<GO>(210), Teuchos::tuple<double>(entry));
+    }
+    matrix->fillComplete(matrix->getDomainMap(), matrix->getRangeMap());
+    EXPECT_THROW(DirectSolver(*matrix, GetParam()), Komvos::BadInput) << entry;
+  }
+}
+
 /// The user's column map names it, though no row has an entry there.
 TEST_P(Direct, SaysOnEveryRankThatAMatrixHasAnEmptyColumn) {
   const auto map = unevenMap(100);

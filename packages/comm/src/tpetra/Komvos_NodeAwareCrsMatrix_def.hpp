@@ -372,7 +372,8 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, 
   try {
     Impl::requireFits(*this, "X", X, plain ? *this->getDomainMap() : *this->getRangeMap(), X.getNumVectors());
     Impl::requireFits(*this, "Y", Y, plain ? *this->getRangeMap() : *this->getDomainMap(), X.getNumVectors());
-    if (X.getNumVectors() == 0) {
+    if (X.getNumVectors() == 0) {  // perhaps on this rank alone
+      state_->abandon(*this, mode, remaining);
       return;
     }
     if (alpha == Scalar{}) {
@@ -410,7 +411,8 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::residual(const multivector_type& 
     Impl::requireFits(*this, "X", X, *this->getDomainMap(), columns);
     Impl::requireFits(*this, "B", B, *this->getRangeMap(), columns);
     Impl::requireFits(*this, "R", R, *this->getRangeMap(), columns);
-    if (columns == 0) {
+    if (columns == 0) {  // perhaps on this rank alone
+      state_->abandon(*this, Teuchos::NO_TRANS, remaining);
       return;
     }
     const bool inPlace = !Impl::mayOverlap(X, R) && (!Impl::mayOverlap(B, R) || Impl::areSame(B, R));

@@ -250,7 +250,11 @@ TuningDecision HaloTuner::State::decisionOf(std::size_t number) const {
   return {variants[number].route, options.pairing, variants[number].intraNode};
 }
 
+/// What was decided earlier stands until it was tried here.
 void HaloTuner::State::remember() {
+  if (choice->hasEarlierWinner()) {
+    return;
+  }
   std::vector<TuningDecision> lost;
   for (std::size_t number = 0; number < choice->tried().size(); ++number) {
     if (choice->tried()[number] && number != choice->incumbent()) {

@@ -4,12 +4,25 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "Komvos_DetectedTopology.hpp"
 #include "Komvos_NodeMemory.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_PrivateComm.hpp"
+
+namespace {
+
+MPI_Aint mostInAWindow = std::numeric_limits<MPI_Aint>::max();
+
+}  // namespace
+
+/// MPI with little shared memory.
+extern "C" int MPI_Win_allocate_shared(MPI_Aint size, int unit, MPI_Info info, MPI_Comm comm, void* base,
+                                       MPI_Win* window) {
+  return size > mostInAWindow ? MPI_ERR_NO_MEM : PMPI_Win_allocate_shared(size, unit, info, comm, base, window);
+}
 
 namespace {
 
@@ -84,6 +97,24 @@ TEST(NodeMemory, ReplacesWindowsThatAreTooSmall) {
   EXPECT_EQ(3 * bytes, memory.memoryBytes());
   larger.data[2 * bytes - 1] = 5;
   EXPECT_EQ(7, kept.data[bytes - 1]);
+}
+
+/// The third window would be as large as the two before.
+TEST(NodeMemory, TakesASmallWindowWhereThereIsNoRoomForALargeOne) {
+  const auto comm = Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD);
+  Komvos::Impl::NodeMemory memory(comm->get());
+  const std::size_t bytes = 1 << 18;
+  mostInAWindow = 3 * (1 << 17);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NE(nullptr, memory.allocate(bytes).data) << i;
+  }
+  mostInAWindow = bytes;
+  const auto none = memory.allocate(bytes);
+  mostInAWindow = std::numeric_limits<MPI_Aint>::max();
+  EXPECT_EQ(nullptr, none.data);
+  EXPECT_EQ(3 * bytes, memory.memoryBytes());
+  EXPECT_NE(nullptr, memory.allocate(bytes).data);
+  EXPECT_EQ(6 * bytes, memory.memoryBytes()) << "as large as all before";
 }
 
 }  // namespace

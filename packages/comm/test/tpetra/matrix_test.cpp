@@ -567,6 +567,31 @@ TEST(NodeAwareCrsMatrixMisuse, ARankThatAbandonsAnApplyLeavesNobodyWaiting) {
   }
 }
 
+TEST(NodeAwareCrsMatrixMisuse, ARankWithoutColumnsLeavesNobodyWaiting) {
+  for (const char* name : {"random, scattered rows", "band, another range map", "all replicated"}) {
+    onMatrixByBothWays(name, [](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) {
+      const int size = matrix.getComm()->getSize();
+      for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS, Teuchos::CONJ_TRANS}) {
+        const bool plain = mode == Teuchos::NO_TRANS;
+        for (int guilty = 0; guilty <= size; ++guilty) {  // in the end all
+          const bool without = guilty == size || guilty == matrix.getComm()->getRank();
+          Vector x(plain ? matrix.getDomainMap() : matrix.getRangeMap(), without ? 0 : 2);
+          Vector y(plain ? matrix.getRangeMap() : matrix.getDomainMap(), without ? 0 : 2);
+          int failed = 0;
+          try {
+            mode == Teuchos::CONJ_TRANS ? nodeAware.residual(y, x, x) : nodeAware.apply(x, y, mode);
+          } catch (const Komvos::PlanMismatch&) {
+            failed = 1;
+          }
+          MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+          EXPECT_EQ(size > 1 && guilty < size ? 1 : 0, failed) << "nobody missed the values of rank " << guilty;
+          checkApply(matrix, nodeAware, 2, plain ? mode : Teuchos::TRANS, 1, 0);
+        }
+      }
+    });
+  }
+}
+
 TEST(NodeAwareCrsMatrixMisuse, AWrongXOnOneRankLeavesNobodyWaiting) {
   checkWrongVectorOnOneRank("random, scattered rows", Teuchos::NO_TRANS, true);
 }

@@ -341,11 +341,17 @@ TEST(OnlineChoice, PlansWhatWonEarlierOnlyWhereItPays) {
   // 0 is what the halo starts with; 1, the best for narrow vectors, would have to be planned.
   Ranks dear(2, {10, 5, 12}, 5, forecastsOf({10, 5, 4}, 1000), 0, 0, known);
   dear.use(50, 1);
+  EXPECT_TRUE(dear.choice().hasEarlierWinner()) << "what was decided earlier is not to be forgotten";
   EXPECT_EQ(50, std::count(dear.used().begin(), dear.used().end(), 0u)) << "gains 250 and costs 1000";
   Ranks cheap(2, {10, 5, 12}, 5, forecastsOf({10, 5, 4}, 20), 0, 0, known);
   cheap.use(50, 1);
   EXPECT_EQ(1u, cheap.choice().incumbent());
+  EXPECT_FALSE(cheap.choice().hasEarlierWinner());
   EXPECT_EQ(-1, cheap.firstUseOf(2)) << "it lost earlier";
+  Ranks slower(2, {10, 15, 12}, 5, forecastsOf({10, 5, 4}, 20), 0, 0, known);
+  slower.use(200, 1);
+  EXPECT_EQ(0u, slower.choice().incumbent());
+  EXPECT_FALSE(slower.choice().hasEarlierWinner()) << "it lost here";
 }
 
 TEST(OnlineChoice, ReducesRarelyWhereNoWindowIsOfOneWidth) {

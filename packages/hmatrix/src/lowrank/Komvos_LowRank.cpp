@@ -98,6 +98,13 @@ class CrossSearch {
         return false;
       }
       const double step = takeCross(pivot);
+      if (std::isnan(step)) {
+        next = worstSample(accuracy);
+        if (next.isNone()) {
+          return true;
+        }
+        continue;
+      }
       const bool isSmall = step <= accuracy * std::sqrt(squaredNorm_);
       next = isSmall || plus ? Place{} : Place{largestUnused(columnAt(result_.rank - 1), rowUsed_), -1};
       if (isSmall) {
@@ -191,21 +198,26 @@ class CrossSearch {
            squareOf(value) > 0;  // its inverse is a number
   }
 
-  /// Takes off the cross at a pivot. \return its norm
+  /// Takes off the cross at a pivot.
+  /// \return its norm; not a number where it would overflow: the row is used then, and nothing is taken off
   double takeCross(Place pivot) {
-    rowUsed_[pivot.row] = columnUsed_[pivot.column] = 1;
     std::vector<Scalar> v = residualRow(pivot.row);
     std::vector<Scalar> u = residualColumn(pivot.column);
-    heldRow_ = heldColumn_ = -1;  // they change by this cross
     const Scalar scale = Scalar(1) / v[pivot.column];
     for (Scalar& value : u) {
       value *= scale;
     }
+    const double ofU = squaredNorm(u), ofV = squaredNorm(v), square = ofU * ofV;
+    rowUsed_[pivot.row] = 1;
+    columnUsed_[pivot.column] = std::isfinite(square) ? 1 : 0;  // the column has much larger entries than the pivot
+    if (!std::isfinite(square)) {
+      return std::nan("");
+    }
+    heldRow_ = heldColumn_ = -1;  // they change by this cross
     double mixed = 0;
     for (int l = 0; l < result_.rank; ++l) {
       mixed += std::real(dot(columnAt(l), u.data(), u.size()) * dot(rowAt(l), v.data(), v.size()));
     }
-    const double ofU = squaredNorm(u), ofV = squaredNorm(v), square = ofU * ofV;
     for (int i = 0; i < result_.rows; ++i) {
       rowSeen_[i].add(squareOf(u[i]) * ofV, square / result_.rows);
     }
@@ -222,7 +234,8 @@ class CrossSearch {
   /// What crosses have taken off in a row or a column. Where the kernel does not couple the components of a field,
   /// crosses of one component have nothing in rows of another, and say nothing about these.
   struct Seen {
-    double all = 0, last = HUGE_VAL;  ///< squared norms; of the last cross that had something here
+    double all = 0;
+    double last = HUGE_VAL;  ///< squared norm of the last cross that had something here, or of the residual, if known
     /// \param mean of the cross in all rows, or columns
     void add(double square, double mean) {
       last = square > 1e-24 * std::max(all, mean) ? square : last;
@@ -244,7 +257,7 @@ class CrossSearch {
   }
 
   /// Looks at unused rows and columns, one in each of a few equal parts of the block, and at the one that is least
-  /// settled.
+  /// settled; at those that no cross had anything in until one has something left, for most of them may be zero.
   /// \return the worst of them, or none if, judged by these, the residual is below the accuracy
   Place worstSample(double accuracy) {
     const int most = squaredNorm_ > 0 ? 2 : 8;  // nothing was found yet: look closer
@@ -253,15 +266,23 @@ class CrossSearch {
     const auto entries = static_cast<double>(result_.rows) * static_cast<double>(result_.columns);
     const auto examine = [&](int place, bool isRow) {
       const auto& residual = isRow ? residualRow(place) : residualColumn(place);
-      const double square = squaredNorm(residual) / static_cast<double>(residual.size());  // of one entry
+      const double all = squaredNorm(residual), square = all / static_cast<double>(residual.size());  // of one entry
       if (square > worstSquare) {
         worstSquare = square;
         worst = isRow ? Place{place, -1} : Place{-1, place};
       }
+      return all;
     };
-    const auto look = [&](const std::vector<char>& used, const std::vector<Seen>& seen, bool isRow) {
-      if (const int place = squaredNorm_ > 0 ? leastSettled(seen, used, accuracy) : -1; place >= 0) {
-        examine(place, isRow);
+    const auto look = [&](const std::vector<char>& used, std::vector<Seen>& seen, bool isRow) {
+      for (bool next = squaredNorm_ > 0; next;) {
+        const int place = leastSettled(seen, used, accuracy);
+        if (place < 0) {
+          break;
+        }
+        const bool wasUntouched = seen[place].last == HUGE_VAL;
+        seen[place].last = examine(place, isRow);
+        const auto parts = static_cast<double>(seen.size());
+        next = wasUntouched && seen[place].last * parts <= accuracy * accuracy * squaredNorm_;
       }
       const int length = static_cast<int>(used.size());
       const int samples = std::min(length, most);

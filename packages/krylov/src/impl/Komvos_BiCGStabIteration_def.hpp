@@ -324,6 +324,9 @@ void BiCGStabIteration<S, L, G, N>::leaveConvergedAlone() {
 
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::askForRestart(int column, const std::string& why) {
+  if (restarts_[column]) {
+    return;
+  }
   printer_->stream(Belos::Warnings) << "Komvos::PipelinedBiCGStab: iteration " << numIters_ + 1 << ", column " << column
                                     << ": " << why << "; starts again with a new shadow residual" << std::endl;
   restarts_[column] = true;

@@ -35,6 +35,7 @@ class MergedIteration : public BiCGStabIteration<S, L, G, N> {
   void allocate();
   void chooseAlpha();
   void chooseOmega();
+  void restartIfShadowIsLost(int column);
   /// norms_ and rho, of the active columns. Not of the others: these keep the norm that they converged with.
   void sumNorms();
 

@@ -55,10 +55,16 @@ void MergedIteration<S, L, G, N>::continueFromResiduals() {
     sumNorms();
   }
   for (int j = 0; j < this->numColumns(); ++j) {
-    const bool goesOn = this->isActive(j) && !restart[j] && this->norms_[j] > 0;
-    if (goesOn && this->magnitude(rho_[j]) <= 2 * this->roundoff() * shadowNorms_[j] * this->norms_[j]) {
-      this->askForRestart(j, "(r*, r) is zero but for rounding");
+    if (this->isActive(j) && !restart[j]) {
+      restartIfShadowIsLost(j);
     }
+  }
+}
+
+template <class S, class L, class G, class N>
+void MergedIteration<S, L, G, N>::restartIfShadowIsLost(int j) {
+  if (this->norms_[j] > 0 && this->magnitude(rho_[j]) <= 2 * this->roundoff() * shadowNorms_[j] * this->norms_[j]) {
+    this->askForRestart(j, "(r*, r) is zero but for rounding");
   }
 }
 
@@ -145,9 +151,6 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
     cancels = cancels || norm2 < tooMuchCancellation * this->roundoff() * q2;
     if (q2 > 0 && this->magnitude(qy) <= 2 * this->roundoff() * std::sqrt(q2 * y2)) {
       this->askForRestart(j, "omega is zero but for rounding");
-    } else if (this->norms_[j] > 0 &&
-               this->magnitude(rho) <= 2 * this->roundoff() * shadowNorms_[j] * this->norms_[j]) {
-      this->askForRestart(j, "(r*, r) is zero but for rounding");
     }
     beta_[j] = omega_[j] == impl_scalar_type(0) ? impl_scalar_type(0) : (rho / rho_[j]) * (alpha_[j] / omega_[j]);
     rho_[j] = rho;
@@ -158,6 +161,11 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
   }
   if (cancels) {
     sumNorms();
+  }
+  for (int j = 0; j < this->numColumns(); ++j) {
+    if (this->isActive(j) && alpha_[j] != impl_scalar_type(0)) {
+      restartIfShadowIsLost(j);
+    }
   }
 }
 

@@ -99,7 +99,11 @@ void PipelinedIteration<S, L, G, N>::continueFromResiduals() {
       Kokkos::deep_copy(this->column(*p_, j), impl_scalar_type(0));
     }
   }
-  if (std::find(restart.begin(), restart.end(), false) != restart.end()) {
+  bool someGoOn = false;
+  for (int j = 0; j < this->numColumns(); ++j) {
+    someGoOn = someGoOn || (this->isActive(j) && !restart[j]);
+  }
+  if (someGoOn) {
     this->applyOperator(*p_, *s_);
     preconditionAndApply(*s_, *sHat_, *z_);
     preconditionAndApply(*z_, *zHat_, *v_);

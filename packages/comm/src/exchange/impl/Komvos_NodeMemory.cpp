@@ -162,7 +162,8 @@ NodeMemory::Block NodeMemory::allocate(std::size_t bytes) {
   for (const Window& window : windows_) {
     before += window.handle == MPI_WIN_NULL ? 0 : window.bytes;
   }
-  if (addWindow(std::max({bytes, least, std::min(before, most)}))) {
+  // Where there is no room for that, there may be for a small one; this is agreed, for addWindow() is.
+  if (addWindow(std::max({bytes, least, std::min(before, most)})) || addWindow(std::max(bytes, least))) {
     if (block.data == nullptr) {
       takeFree(bytes, block);
     }

@@ -70,6 +70,7 @@ OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, d
     const bool isPlanned = best == start || forecasts_[best].planSeconds == 0;
     one.incumbent = isPlanned ? best : start;
     one.known = known[i].incumbent.has_value();
+    one.wonEarlier = known[i].incumbent;
     one.tried = std::move(known[i].lost);
     one.tried.resize(forecasts_.size(), false);
     one.tried[best] = false;  // who won earlier, but is not planned, has to pay for its plan as others do
@@ -134,6 +135,11 @@ void OnlineChoice::compare() {
 void OnlineChoice::withdraw() {
   ofClass_[class_].tried[challenger_] = true;
   chooseChallenger();
+}
+
+bool OnlineChoice::hasEarlierWinner() const {
+  const OfClass& now = ofClass_[class_];
+  return now.wonEarlier && *now.wonEarlier != now.incumbent && !now.tried[*now.wonEarlier];
 }
 
 bool OnlineChoice::isInUse(std::size_t variant) const {

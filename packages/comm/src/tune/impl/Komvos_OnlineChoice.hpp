@@ -102,6 +102,9 @@ class OnlineChoice {
   long uses() const { return uses_; }
   /// The width class of the vectors seen last.
   int classInUse() const { return class_; }
+  /// Whether another variant than the one in use won earlier, with vectors of the present width, and was not tried
+  /// here: it is not planned.
+  bool hasEarlierWinner() const;
   /// Variants that lost against the one in use.
   const std::vector<bool>& tried() const { return ofClass_[class_].tried; }
 
@@ -112,6 +115,7 @@ class OnlineChoice {
   struct OfClass {
     std::size_t incumbent = 0;
     std::vector<bool> tried;
+    std::optional<std::size_t> wonEarlier;
     double seconds = 0, exposed = 0;  // of the incumbent: medians
     double least = 0, most = 0;       // range of its seconds
     bool settled = false;
