@@ -114,8 +114,8 @@ std::string row(const std::string& name, const LevelTime& before, const LevelTim
 
 void prepareToTimeCycles() { setenv("TPETRA_USE_KOKKOS_PROFILING", "1", 0); }
 
-std::optional<CycleTimes> timeCycles(const RCP<Tpetra::Operator<>>& before, const RCP<Tpetra::Operator<>>& after,
-                                     const MultiVector& b, std::string& whyNot) {
+CycleTimes timeCycles(const RCP<Tpetra::Operator<>>& before, const RCP<Tpetra::Operator<>>& after,
+                      const MultiVector& b) {
   constexpr int samples = 15;
   constexpr int cycles = 3;
   const auto stock = Teuchos::rcp_dynamic_cast<Preconditioner>(before, true);
@@ -125,15 +125,14 @@ std::optional<CycleTimes> timeCycles(const RCP<Tpetra::Operator<>>& before, cons
   const std::size_t stockLevels = sample(*stock, b, x, cycles).size();  // only warms up
   const std::size_t ourLevels = sample(*ours, b, x, cycles).size();
   if (stockLevels != ourLevels) {
-    whyNot = "--cycle-times: MueLu has made " + std::to_string(ourLevels) + " levels, and then, of the same matrix, " +
-             std::to_string(stockLevels) + ": with threads aggregates may differ; use one thread";
-    return std::nullopt;
+    throw BadInput("--cycle-times: MueLu has made " + std::to_string(ourLevels) + " levels, and then, of the same " +
+                   "matrix, " + std::to_string(stockLevels) + ": with threads aggregates may differ; use one thread");
   }
   for (int i = 0; i < samples; ++i) {
     timesBefore.push_back(sample(*stock, b, x, cycles));
     timesAfter.push_back(sample(*ours, b, x, cycles));
   }
-  return CycleTimes{samples, cycles, medians(timesBefore), medians(timesAfter)};
+  return {samples, cycles, medians(timesBefore), medians(timesAfter)};
 }
 
 std::string toText(const CycleTimes& times) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <Tpetra_Operator.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,13 +27,11 @@ struct CycleTimes {
 /// What this needs of the environment. Before the first exchange of the program.
 void prepareToTimeCycles();
 
-/// \param before, after made by createMueLuPreconditioner
+/// \param before, after made by createMueLuPreconditioner, with as many levels
 /// \param b a right-hand side
-/// \param whyNot set where nothing is returned: the two have not as many levels
 /// \note Collective.
-std::optional<CycleTimes> timeCycles(const Teuchos::RCP<Tpetra::Operator<>>& before,
-                                     const Teuchos::RCP<Tpetra::Operator<>>& after, const MultiVector& b,
-                                     std::string& whyNot);
+CycleTimes timeCycles(const Teuchos::RCP<Tpetra::Operator<>>& before, const Teuchos::RCP<Tpetra::Operator<>>& after,
+                      const MultiVector& b);
 
 std::string toText(const CycleTimes& times);
 

@@ -210,9 +210,13 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
          report);
   addHalos(*A, preconditioner, exchange, report);
   if (timesCycles) {
-    muelu.set("use node-aware", false);
-    const Preconditioner stock = makePreconditioner("muelu", problem, traits, problem.matrix, muelu, exchange);
-    report.cycles = timeCycles(stock.op, preconditioner.op, *problem.rhs, report.whyNoCycles);
+    try {
+      muelu.set("use node-aware", false);
+      const Preconditioner stock = makePreconditioner("muelu", problem, traits, problem.matrix, muelu, exchange);
+      report.cycles = timeCycles(stock.op, preconditioner.op, *problem.rhs);
+    } catch (const BadInput& error) {  // on all ranks; there is a solution
+      report.whyNoCycles = error.what();
+    }
   }
 }
 
@@ -258,7 +262,12 @@ int runSolve(const SolveOptions& options) {
   }
   writeOutputs(options, report, x, exchange.record.get(), comm);
   if (!report.whyNoCycles.empty()) {
-    throw BadInput(report.whyNoCycles);
+    if (report.converged) {
+      throw BadInput(report.whyNoCycles);
+    }
+    if (comm->getRank() == 0) {
+      printError(report.whyNoCycles);
+    }
   }
   return report.converged ? ExitCode::converged : ExitCode::notConverged;
 }

@@ -109,27 +109,49 @@ TEST(LowRank, floatsReachWhatFloatsCan) {
   }
 }
 
+template <class Function>
+struct CountingKernel : EntryKernel<double> {
+  explicit CountingKernel(const Function& function) : f(function) {}
+  double entry(int i, int j) const override {
+    ++count;
+    return f(i, j);
+  }
+  const Function& f;
+  mutable std::int64_t count = 0;
+};
+
 /// What is left of such a block is rounding: nobody shall look for pivots there.
 TEST(LowRank, aBlockOfExactlyLowRankIsDoneAfterAFewCrosses) {
   const auto rankThree = [](int i, int j) { return std::sin(0.1 * i) + 3.0 * j + 0.01 * i * j; };
-  struct Counting : EntryKernel<double> {
-    explicit Counting(const decltype(rankThree)& function) : f(function) {}
-    double entry(int i, int j) const override {
-      ++count;
-      return f(i, j);
-    }
-    const decltype(rankThree)& f;
-    mutable std::int64_t count = 0;
-  };
   for (const Approximation method : {Approximation::Aca, Approximation::AcaPlus}) {
     for (const double accuracy : {1e-3, 1e-8, 2e-14}) {
-      const Counting kernel(rankThree);
+      const CountingKernel<decltype(rankThree)> kernel(rankThree);
       const auto block = approximate(kernel, upTo(400), upTo(300), {accuracy, method});
       ASSERT_TRUE(block.has_value());
       EXPECT_LE(block->rank, 4);
       EXPECT_LE(kernel.count, 40 * (400 + 300)) << accuracy;
     }
   }
+}
+
+/// Most rows are zero, or almost: they are not looked at one by one.
+TEST(LowRank, rowsWithoutAnythingCostLittle) {
+  const auto halfZero = [](int i, int j) { return i < 1000 ? 0.0 : 1 / (2500.0 - i + j); };
+  const auto gaussian = [](int i, int j) { return std::exp(-std::pow((1999.0 - i + j) / 100, 2)); };
+  const auto check = [](const auto& function, int rank) {
+    for (const Approximation method : {Approximation::Aca, Approximation::AcaPlus}) {
+      const CountingKernel<std::decay_t<decltype(function)>> kernel(function);
+      const auto block = approximate(kernel, upTo(2000), upTo(2000), {1e-4, method});
+      ASSERT_TRUE(block.has_value());
+      EXPECT_LE(errorOf(kernel, *block), 1e-4);
+      EXPECT_LE(block->rank, rank);
+      const CountingKernel<std::decay_t<decltype(function)>> again(function);
+      approximate(again, upTo(2000), upTo(2000), {1e-4, method});
+      EXPECT_LE(again.count, 30 * rank * 4000) << "of " << 2000 * 2000;
+    }
+  };
+  check(halfZero, 8);
+  check(gaussian, 10);
 }
 
 TEST(LowRank, aBlockOfZerosHasRankZero) {

@@ -105,7 +105,7 @@ const std::set<std::string> missingInAmesos2 = {
     "basker",
     "amesos2_basker",
 #endif
-#ifndef HAVE_AMESOS2_CHOLMOD
+#if !defined(HAVE_AMESOS2_CHOLMOD) || !defined(HAVE_AMESOS2_EXPERIMENTAL)
     "cholmod",
     "amesos2_cholmod",
 #endif
@@ -131,7 +131,7 @@ const std::set<std::string> missingInAmesos2 = {
     "tacho",
     "amesos2_tacho",
 #endif
-#ifndef HAVE_AMESOS2_CUSOLVER
+#if !defined(HAVE_AMESOS2_CUSOLVER) || !defined(HAVE_AMESOS2_CUSPARSE)
     "cusolver",
     "amesos2_cusolver",
 #endif

@@ -137,7 +137,7 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
 
   static bool isOutputReplicated(const crs_matrix_type& A, Teuchos::ETransp mode);
   static Impl::RemainingOfApply allOf(const crs_matrix_type& A, Teuchos::ETransp mode);
-  void abandon(const crs_matrix_type& A, Teuchos::ETransp mode, const Impl::RemainingOfApply& remaining) const;
+  void abandon(const crs_matrix_type& A, Teuchos::ETransp mode, Impl::RemainingOfApply& remaining) const;
 };
 
 template <class Scalar, class LO, class GO, class Node>
@@ -155,17 +155,18 @@ Impl::RemainingOfApply NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::allOf(co
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandon(const crs_matrix_type& A, Teuchos::ETransp mode,
-                                                              const Impl::RemainingOfApply& remaining) const {
+                                                              Impl::RemainingOfApply& remaining) const {
   const bool plain = mode == Teuchos::NO_TRANS;
   const halo_type* const first = plain ? importer.get() : exporter.get();
   const halo_type* const second = plain ? exporter.get() : importer.get();
-  if (remaining.forward && first != nullptr) {
+  // Each is taken off before it is abandoned, so that no caller does it again if that throws.
+  if (std::exchange(remaining.forward, false) && first != nullptr) {
     first->template abandonForward<Scalar>();
   }
-  if (remaining.reverse && second != nullptr) {
+  if (std::exchange(remaining.reverse, false) && second != nullptr) {
     second->template abandonReverse<Scalar>();
   }
-  if (remaining.sum) {
+  if (std::exchange(remaining.sum, false)) {
     Impl::haveAllRanks(*A.getComm(), false);
   }
 }
@@ -398,7 +399,8 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, 
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::abandonApply(Teuchos::ETransp mode) const {
-  state_->abandon(*this, mode, State::allOf(*this, mode));
+  Impl::RemainingOfApply all = State::allOf(*this, mode);
+  state_->abandon(*this, mode, all);
 }
 
 template <class Scalar, class LO, class GO, class Node>

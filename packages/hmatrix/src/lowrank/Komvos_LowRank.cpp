@@ -234,8 +234,8 @@ class CrossSearch {
   /// What crosses have taken off in a row or a column. Where the kernel does not couple the components of a field,
   /// crosses of one component have nothing in rows of another, and say nothing about these.
   struct Seen {
-    double all = 0;
-    double last = HUGE_VAL;  ///< squared norm of the last cross that had something here, or of the residual, if known
+    double all = 0, last = HUGE_VAL;  ///< squared norms; of the last cross that had something here
+    bool isReached() const { return last != HUGE_VAL; }
     /// \param mean of the cross in all rows, or columns
     void add(double square, double mean) {
       last = square > 1e-24 * std::max(all, mean) ? square : last;
@@ -243,12 +243,13 @@ class CrossSearch {
     }
   };
 
-  /// The unused row, or column, whose last cross was largest, if that is more than others leave behind.
+  /// Of the unused rows, or columns, that crosses have reached, the one whose last cross was largest, if that is more
+  /// than others leave behind.
   int leastSettled(const std::vector<Seen>& seen, const std::vector<char>& used, double accuracy) const {
     int place = -1;
     double most = 10 * accuracy * accuracy * squaredNorm_ / static_cast<double>(seen.size());
     for (std::size_t i = 0; i < used.size(); ++i) {
-      if (!used[i] && seen[i].last > most) {
+      if (!used[i] && seen[i].isReached() && seen[i].last > most) {
         most = seen[i].last;
         place = static_cast<int>(i);
       }
@@ -256,8 +257,63 @@ class CrossSearch {
     return place;
   }
 
-  /// Looks at unused rows and columns, one in each of a few equal parts of the block, and at the one that is least
-  /// settled; at those that no cross had anything in until one has something left, for most of them may be zero.
+  static std::vector<int> unused(const std::vector<char>& used, const std::vector<Seen>& seen, bool reachedToo) {
+    std::vector<int> places;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      if (!used[i] && (reachedToo || !seen[i].isReached())) {
+        places.push_back(static_cast<int>(i));
+      }
+    }
+    return places;
+  }
+
+  /// A few of them, spread evenly; others each time, but the same in each run.
+  std::vector<int> some(const std::vector<int>& places) {
+    constexpr std::size_t most = 16;
+    const std::size_t count = std::min(most, places.size());
+    const std::size_t start = places.empty() ? 0 : (sampled_++ * 2654435761U >> 8) % places.size();
+    std::vector<int> chosen;
+    for (std::size_t s = 0; s < count; ++s) {
+      chosen.push_back(places[(start + places.size() * s / count) % places.size()]);
+    }
+    return chosen;
+  }
+
+  /// Of the rows, or columns, that no cross has reached, the one with most in a few places, which no cross has reached
+  /// either if there are such. All of them may be zero: to look at each as a whole would cost as much as the block.
+  /// \return -1 if there is none, or nothing in these places
+  int largestUnreached(bool isRow) {
+    std::vector<int> rows = unused(rowUsed_, rowSeen_, false), columns = unused(columnUsed_, columnSeen_, false);
+    const std::vector<int> places = isRow ? rows : columns;
+    if (places.empty()) {
+      return -1;
+    }
+    if (isRow) {
+      columns = some(columns.empty() ? unused(columnUsed_, columnSeen_, true) : columns);
+    } else {
+      rows = some(rows.empty() ? unused(rowUsed_, rowSeen_, true) : rows);
+    }
+    const auto inKernel = [](std::vector<int>& chosen, const std::vector<int>& indices) {
+      std::transform(chosen.begin(), chosen.end(), chosen.begin(), [&](int place) { return indices[place]; });
+    };
+    inKernel(rows, rows_);
+    inKernel(columns, columns_);
+    std::vector<Scalar> entries(rows.size() * columns.size());
+    kernel_.block(rows.data(), static_cast<int>(rows.size()), columns.data(), static_cast<int>(columns.size()),
+                  entries.data());
+    Impl::requireFinite(entries, rows.data(), static_cast<int>(rows.size()), columns.data());
+    std::vector<double> squares(places.size(), 0);  // nothing was taken off there
+    for (std::size_t j = 0; j < columns.size(); ++j) {
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        squares[isRow ? i : j] += squareOf(entries[j * rows.size() + i]);
+      }
+    }
+    const auto largest = std::max_element(squares.begin(), squares.end());
+    return *largest > 0 ? places[largest - squares.begin()] : -1;
+  }
+
+  /// Looks at unused rows and columns, one in each of a few equal parts of the block, at the one that is least settled,
+  /// and at one that no cross has reached.
   /// \return the worst of them, or none if, judged by these, the residual is below the accuracy
   Place worstSample(double accuracy) {
     const int most = squaredNorm_ > 0 ? 2 : 8;  // nothing was found yet: look closer
@@ -266,23 +322,19 @@ class CrossSearch {
     const auto entries = static_cast<double>(result_.rows) * static_cast<double>(result_.columns);
     const auto examine = [&](int place, bool isRow) {
       const auto& residual = isRow ? residualRow(place) : residualColumn(place);
-      const double all = squaredNorm(residual), square = all / static_cast<double>(residual.size());  // of one entry
+      const double square = squaredNorm(residual) / static_cast<double>(residual.size());  // of one entry
       if (square > worstSquare) {
         worstSquare = square;
         worst = isRow ? Place{place, -1} : Place{-1, place};
       }
-      return all;
     };
-    const auto look = [&](const std::vector<char>& used, std::vector<Seen>& seen, bool isRow) {
-      for (bool next = squaredNorm_ > 0; next;) {
-        const int place = leastSettled(seen, used, accuracy);
-        if (place < 0) {
-          break;
+    const auto look = [&](const std::vector<char>& used, const std::vector<Seen>& seen, bool isRow) {
+      if (squaredNorm_ > 0) {
+        for (const int place : {leastSettled(seen, used, accuracy), largestUnreached(isRow)}) {
+          if (place >= 0) {
+            examine(place, isRow);
+          }
         }
-        const bool wasUntouched = seen[place].last == HUGE_VAL;
-        seen[place].last = examine(place, isRow);
-        const auto parts = static_cast<double>(seen.size());
-        next = wasUntouched && seen[place].last * parts <= accuracy * accuracy * squaredNorm_;
       }
       const int length = static_cast<int>(used.size());
       const int samples = std::min(length, most);

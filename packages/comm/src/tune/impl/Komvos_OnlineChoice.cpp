@@ -69,8 +69,8 @@ OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, d
     const std::size_t best = known[i].incumbent.value_or(start);
     const bool isPlanned = best == start || forecasts_[best].planSeconds == 0;
     one.incumbent = isPlanned ? best : start;
+    one.wonEarlier = isPlanned ? std::nullopt : std::optional<std::size_t>(best);
     one.known = known[i].incumbent.has_value();
-    one.wonEarlier = known[i].incumbent;
     one.tried = std::move(known[i].lost);
     one.tried.resize(forecasts_.size(), false);
     one.tried[best] = false;  // who won earlier, but is not planned, has to pay for its plan as others do
@@ -139,7 +139,7 @@ void OnlineChoice::withdraw() {
 
 bool OnlineChoice::hasEarlierWinner() const {
   const OfClass& now = ofClass_[class_];
-  return now.wonEarlier && *now.wonEarlier != now.incumbent && !now.tried[*now.wonEarlier];
+  return now.wonEarlier && !now.tried[*now.wonEarlier];
 }
 
 bool OnlineChoice::isInUse(std::size_t variant) const {
@@ -285,6 +285,7 @@ void OnlineChoice::endTrial(Trial::Outcome outcome) {
   now.tried[challenger_] = true;
   if (outcome == Trial::Outcome::faster) {
     now.incumbent = challenger_;
+    now.wonEarlier.reset();
   } else {
     lost_ += std::max(0.0, seconds - rival) * static_cast<double>(samples.size() + 1);
   }

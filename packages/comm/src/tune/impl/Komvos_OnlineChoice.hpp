@@ -102,8 +102,8 @@ class OnlineChoice {
   long uses() const { return uses_; }
   /// The width class of the vectors seen last.
   int classInUse() const { return class_; }
-  /// Whether another variant than the one in use won earlier, with vectors of the present width, and was not tried
-  /// here: it is not planned.
+  /// Whether another variant won earlier, with vectors of the present width, and nothing was decided here since: it is
+  /// not planned, and was not tried.
   bool hasEarlierWinner() const;
   /// Variants that lost against the one in use.
   const std::vector<bool>& tried() const { return ofClass_[class_].tried; }
@@ -115,7 +115,7 @@ class OnlineChoice {
   struct OfClass {
     std::size_t incumbent = 0;
     std::vector<bool> tried;
-    std::optional<std::size_t> wonEarlier;
+    std::optional<std::size_t> wonEarlier;  // if it is not what the halo began with, until something wins here
     double seconds = 0, exposed = 0;  // of the incumbent: medians
     double least = 0, most = 0;       // range of its seconds
     bool settled = false;
