@@ -195,7 +195,7 @@ double difference(const Matrix& A, const Matrix& B) {
 struct Way {
   std::string name;
   std::unique_ptr<Assembly> assembly;
-  std::vector<double> first, second, again;
+  std::vector<double> first = {}, second = {}, again = {};
 };
 
 void run(const Options& options) {
