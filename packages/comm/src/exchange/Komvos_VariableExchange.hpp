@@ -239,6 +239,8 @@ void VariableExchange<Device>::resizeMessages(const std::vector<std::int64_t>& s
     engine_->completeSends();
     engine_.reset();
   }
+  send_ = {};  // before there are new ones
+  receive_ = {};
   sized_ = schedule_;
   sized_.dropLists();
   resize(sized_.sends, sendOffset);

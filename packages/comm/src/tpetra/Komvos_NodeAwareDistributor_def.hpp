@@ -310,9 +310,13 @@ void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, c
   State& state = *state_;
   using memory_space = typename State::memory_space;
   const auto& space = Impl::defaultSpace<typename State::execution_space>();
+  if (!state.exchange) {
+    throw Error("NodeAwareDistributor: nobody has said where packets go");  // on all ranks
+  }
   if (reverse && !state.reverse) {
-    state.reverse = std::make_unique<NodeAwareDistributor>(state.teuchosComm, state.options);
-    state.reverse->createFromSends(view(state.importRank));
+    auto back = std::make_unique<NodeAwareDistributor>(state.teuchosComm, state.options);
+    back->createFromSends(view(state.importRank));
+    state.reverse = std::move(back);
   }
   State& way = reverse ? *state.reverse->state_ : state;
   const std::int64_t packet = static_cast<std::int64_t>(bytes.packet);

@@ -458,6 +458,10 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::
   std::vector<std::int64_t> lengths, newOffset;
   Kokkos::View<std::int64_t*, memory_space> newOffsetDevice;
   const auto readOffsets = [&] {
+    const std::string where = " (rank " + std::to_string(ours->rank()) + ")";
+    if (domain.is_null() || range.is_null()) {
+      throw BadInput("RowTransfer: arrays have no domain and range map of their own, and none is given" + where);
+    }
     const auto offsets = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), rows.offset);
     lengths.resize(Impl::localLength(*sourceMap));
     newOffset.assign(lengths.empty() ? 0 : lengths.size() + 1, 0);
@@ -466,6 +470,10 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::
     }
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       lengths[i] = newOffset[i + 1] - newOffset[i];
+      if (lengths[i] < 0) {
+        throw BadInput("RowTransfer: offset " + std::to_string(i + 1) + " is " + std::to_string(newOffset[i + 1]) +
+                       ", after " + std::to_string(newOffset[i]) + "; offsets must not decrease" + where);
+      }
     }
     newOffsetDevice = Impl::deviceList<memory_space>("Komvos::RowTransfer::sourceOffset", newOffset);
   };
@@ -575,9 +583,12 @@ auto RowTransfer<S, LO, GO, Node>::transfer(const crs_matrix_type& source, Tpetr
                                             Teuchos::RCP<const map_type> domain, Teuchos::RCP<const map_type> range)
     -> Teuchos::RCP<crs_matrix_type> {
   const std::string ofMode = State::modeError(mode);
-  const std::string error = ofMode.empty() ? state_->sourceError(source) : ofMode;
-  return state_->transfer(error.empty() ? state_->rowsOf(source) : typename State::rows_type(), error, mode,
-                          domain.is_null() ? source.getDomainMap() : domain,
+  typename State::rows_type rows;
+  std::string error = ofMode.empty() ? state_->sourceError(source) : ofMode;
+  if (error.empty()) {
+    error = Impl::errorIn([&] { rows = state_->rowsOf(source); });  // Tpetra may refuse a view
+  }
+  return state_->transfer(rows, error, mode, domain.is_null() ? source.getDomainMap() : domain,
                           range.is_null() ? source.getRangeMap() : range);
 }
 
@@ -594,9 +605,16 @@ auto RowTransfer<S, LO, GO, Node>::transfer(const Arrays& source, Tpetra::Combin
 template <class S, class LO, class GO, class Node>
 void RowTransfer<S, LO, GO, Node>::transferValues(const crs_matrix_type& source, crs_matrix_type& target) {
   state_->requireTransferred();
-  const std::string error = state_->sourceError(source);
-  const std::string misfit = error.empty() ? state_->valuesError(state_->rowsOf(source), target) : error;
-  state_->transferValues(misfit.empty() ? state_->rowsOf(source) : typename State::rows_type(), misfit, target);
+  typename State::rows_type rows;
+  std::string error = state_->sourceError(source);
+  if (error.empty()) {
+    const std::string thrown = Impl::errorIn([&] {
+      rows = state_->rowsOf(source);  // Tpetra may refuse a view
+      error = state_->valuesError(rows, target);
+    });
+    error = thrown.empty() ? error : thrown;
+  }
+  state_->transferValues(rows, error, target);
 }
 
 template <class S, class LO, class GO, class Node>

@@ -263,6 +263,14 @@ TEST(NodeAwareDistributor, RefusesOnAllRanksWhatOneGetsWrong) {
   distributor.doPostsAndWaits(exports, viewOf(two), imports, viewOf(two));
 }
 
+TEST(NodeAwareDistributor, MovesNothingBeforeItKnowsWhere) {
+  const auto comm = Tpetra::getDefaultComm();
+  NodeAwareDistributor<> distributor(comm);
+  const Kokkos::View<double*, Device> none("none", 0);
+  EXPECT_THROW(distributor.doPostsAndWaits(none, 1, none), Komvos::Error);
+  EXPECT_THROW(distributor.doReversePostsAndWaits(none, 1, none), Komvos::Error);
+}
+
 TEST(NodeAwareDistributor, TakesNoRouteFromATuningCache) {
   const Variable file("KOMVOS_TUNING_CACHE", "no such file");
   const Variable strict("KOMVOS_REQUIRE_TUNING_CACHE", "1");

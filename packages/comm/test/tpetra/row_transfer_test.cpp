@@ -433,6 +433,32 @@ TEST(RowTransfer, RefusesOnAllRanksWhatOneGetsWrong) {
   EXPECT_EQ(n, static_cast<GO>(transfer.transfer(*good, Tpetra::REPLACE)->getGlobalNumRows()));
 }
 
+TEST(RowTransfer, RefusesOnAllRanksArraysThatDoNotFitOnOne) {
+  using Device = RowTransfer<>::device_type;
+  const auto comm = Tpetra::getDefaultComm();
+  const int last = comm->getSize() - 1;
+  const auto map = rcp(new Map(2 * comm->getSize(), 0, comm));
+  RowTransfer<> transfer(Export(map, map));
+  const auto arraysWith = [&](std::vector<std::size_t> ofLast, std::size_t columns) {
+    const std::vector<std::size_t> offsets = comm->getRank() == last ? ofLast : std::vector<std::size_t>{0, 1, 3};
+    const Kokkos::View<std::size_t*, Device> offset("offset", offsets.size());
+    Kokkos::deep_copy(offset, Kokkos::View<const std::size_t*, Kokkos::HostSpace>(offsets.data(), offsets.size()));
+    return RowTransfer<>::Arrays{offset, Kokkos::View<GO*, Device>("columns", columns),
+                                 Kokkos::View<double*, Device>("values", 3)};
+  };
+  for (const auto& [offsets, columns, words] :
+       {std::tuple<std::vector<std::size_t>, std::size_t, std::string>({0, 5, 3}, 3, "must not decrease"),
+        {{0, 1}, 3, "2 offsets for 2 rows"},
+        {{0, 1, 4}, 3, "offsets end at 4"}}) {
+    const std::string said = commonError(
+        words, [&, o = offsets, c = columns] { transfer.transfer(arraysWith(o, c), Tpetra::ADD, map, map); });
+    EXPECT_NE(std::string::npos, said.find("rank " + std::to_string(last))) << said;
+  }
+  commonError("none is given", [&] { transfer.transfer(arraysWith({0, 1, 3}, 3), Tpetra::ADD, map, Teuchos::null); });
+  EXPECT_EQ(map->getGlobalNumElements(),
+            transfer.transfer(arraysWith({0, 1, 3}, 3), Tpetra::ADD, map, map)->getGlobalNumEntries());
+}
+
 TEST(RowTransfer, KnowsNoTargetAfterATransferThatFailed) {
   const auto comm = Tpetra::getDefaultComm();
   const GO n = 10 * comm->getSize();
