@@ -104,6 +104,19 @@ class BemPhysics(BemTest):
         for moment, field in zip(body["dipole_moment"], (1, -2, 3)):
             self.assertAlmostEqual(moment / (scale * field), 1, delta=0.02)
 
+    def test_a_flat_plate_in_a_field_across_it_bears_no_charge(self):
+        n = 6
+        points = [f"{i / n} {j / n} 0" for i in range(n + 1) for j in range(n + 1)]
+        corner = lambda i, j: i * (n + 1) + j
+        triangles = [f"3 {corner(i, j)} {corner(i + 1, j)} {corner(i + k, j + 1)}" if k else
+                     f"3 {corner(i, j)} {corner(i + 1, j + 1)} {corner(i, j + 1)}"
+                     for i in range(n) for j in range(n) for k in (0, 1)]
+        plate = self.write("plate.off", f"OFF\n{len(points)} {len(triangles)} 0\n" + "\n".join(points + triangles) + "\n")
+        for solver in ((), ("--solver", "bicgstab")):
+            report = self.bem(2, plate, "--problem", "uniform-field", *solver)
+            self.assertEqual(report["solve"]["right_hand_sides"], 2)
+            self.assertEqual([one["charge"] for one in report["result"]["bodies"]], [0])
+
     def test_spheres_in_a_uniform_field_float(self):
         report = self.bem(2, "--geometry", "sphere-array", "--per-side", 3, "--triangles", 27 * 40, "--problem",
                           "uniform-field")

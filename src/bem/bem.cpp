@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 #include <utility>
+#include <vector>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_HMatrixOperator.hpp"
@@ -153,6 +154,21 @@ SolveParts partsOf(const TimedOperator& A, const TimedOperator* preconditioner, 
   return {sums[0], sums[1], sums[2], std::max(0.0, seconds - sums[0] - sums[1] - sums[2])};
 }
 
+/// Without those that are zero, as the potential of a field across a flat plate is; all if all are zero.
+/// \note Collective.
+std::vector<std::size_t> columnsToSolve(const MultiVector& b) {
+  std::vector<double> norms(b.getNumVectors());
+  b.norm1(Teuchos::arrayViewFromVector(norms));
+  const bool allAreZero = std::all_of(norms.begin(), norms.end(), [](double norm) { return norm == 0; });
+  std::vector<std::size_t> columns;
+  for (std::size_t j = 0; j < norms.size(); ++j) {
+    if (norms[j] != 0 || allAreZero) {
+      columns.push_back(j);
+    }
+  }
+  return columns;
+}
+
 /// \return the solutions \note Collective.
 RCP<MultiVector> solveFor(const MultiVector& b, const BemOptions& options, const std::string& solver,
                           const RCP<const HMatrixOperator<>>& A, const RCP<const Operator>& M, bool showProgress,
@@ -164,16 +180,20 @@ RCP<MultiVector> solveFor(const MultiVector& b, const BemOptions& options, const
   const auto x = rcp(new MultiVector(A->getDomainMap(), columns));
   solve.rightHandSides = columns;
   const int together = mostTogether(solver);
-  for (int first = 0; first < columns; first += together) {
-    const Teuchos::Range1D group(first, std::min(first + together, columns) - 1);
+  x->putScalar(0);
+  const std::vector<std::size_t> toSolve = columnsToSolve(b);
+  for (auto from = toSolve.begin(); from != toSolve.end();) {
+    const auto to = from + std::min<std::ptrdiff_t>(together, toSolve.end() - from);
+    const Teuchos::Array<std::size_t> group(from, to);
+    from = to;
     Teuchos::ParameterList belos;
     belos.set("Convergence Tolerance", options.tolerance);
     belos.set("Maximum Iterations", options.maxIterations);
     if (options.variant != "auto") {
       belos.set("Variant", options.variant);
     }
-    const auto xOfGroup = x->subViewNonConst(group);
-    add(solveWithBelos(solver, timedA, timedM, *timedA, *b.subView(group), *xOfGroup, belos, showProgress,
+    const auto xOfGroup = x->subViewNonConst(group());
+    add(solveWithBelos(solver, timedA, timedM, *timedA, *b.subView(group()), *xOfGroup, belos, showProgress,
                        !options.convergencePlotFile.empty()),
         solve);
   }

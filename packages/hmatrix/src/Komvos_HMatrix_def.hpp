@@ -87,7 +87,7 @@ struct ScalePlaces {
   Value* to;
   KOKKOS_INLINE_FUNCTION void operator()(int place) const {
     for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(place) * numVectors, q = 0; q < numVectors; ++q, ++i) {
-      to[i] *= static_cast<typename RealPart<Value>::type>(scale[place]);
+      to[i] = timesScale(to[i], scale[place]);
     }
   }
 };

@@ -226,7 +226,7 @@ TEST(HMatrix, keepsEachAccuracyAgainstADenseMatrixOfFiveThousandRows) {
 TEST(HMatrix, floatsMayBeVeryLargeOrVerySmall) {
   const auto points = test::spiralOnSphere(900);
   const ClusterTree tree(points, {}, {20});
-  for (const double scale : {1e25, 1e-25}) {
+  for (const double scale : {1e25, 1e-25, 1e-30}) {
     const auto kernel = test::distanceKernel<float>(
         points, points, [&](double r) { return static_cast<float>(scale / r); }, static_cast<float>(30 * scale));
     const auto x = randomColumns<float>(tree.size(), 1);

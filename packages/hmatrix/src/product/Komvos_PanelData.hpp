@@ -20,6 +20,16 @@ struct RealPart<Kokkos::complex<Real>> {
   using type = Real;
 };
 
+/// In double: the scale alone may be too small for a float.
+template <class Value>
+KOKKOS_INLINE_FUNCTION Value timesScale(const Value& value, double scale) {
+  if constexpr (std::is_floating_point_v<Value>) {
+    return static_cast<Value>(static_cast<double>(value) * scale);
+  } else {
+    return value * static_cast<typename RealPart<Value>::type>(scale);
+  }
+}
+
 /// What kernels need of Panels.
 template <class Value>
 struct PanelData {
@@ -42,7 +52,7 @@ struct PanelData {
     }
   }
   KOKKOS_INLINE_FUNCTION Value scaled(Value sum, std::ptrdiff_t output) const {
-    return outputScale != nullptr ? sum * static_cast<typename RealPart<Value>::type>(outputScale[output]) : sum;
+    return outputScale != nullptr ? timesScale(sum, outputScale[output]) : sum;
   }
 };
 
