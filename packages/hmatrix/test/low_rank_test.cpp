@@ -189,7 +189,7 @@ TEST(LowRank, rowsThatSeeOnlySomeColumnsAreAllFound) {
 /// another.
 TEST(LowRank, componentsThatAreNotCoupledAreAllFound) {
   for (const int components : {2, 3, 5}) {
-    for (int points = 21; points < 40; points += 4) {
+    for (int points = 20; points < 40; ++points) {
       const int n = components * points;
       const auto function = [=](int i, int j) {
         const double distance = 3 + (i / components + j / components) / static_cast<double>(points);
@@ -208,7 +208,7 @@ TEST(LowRank, componentsThatAreNotCoupledAreAllFound) {
 /// The same where half of the rows and half of the columns are zero: they are not settled either.
 TEST(LowRank, zeroRowsAndColumnsDoNotHideComponents) {
   for (const int components : {2, 3, 5}) {
-    for (int points = 6; points < 30; points += 4) {
+    for (int points = 6; points < 30; ++points) {
       const int rows = 2 * components * points, columns = components * points;
       const auto function = [=](int i, int j) {
         const double distance = 3 + (i / components + j / components) / static_cast<double>(points);

@@ -112,7 +112,7 @@ void expectAboutAsManyIterations(const std::vector<const char*>& variants, bool 
       EXPECT_LE(ours.residual, 1.05e-10);
       EXPECT_NEAR(ours.achieved, ours.residual, 1e-14) << "the true residual is what counts";
       if (belos.converged) {
-        EXPECT_LE(ours.iterations, 2 * belos.iterations + 2);
+        EXPECT_LE(ours.iterations, 1.5 * belos.iterations + 2);
         logarithms[v] += std::log(double(ours.iterations) / belos.iterations);
       }
     }
@@ -123,8 +123,7 @@ void expectAboutAsManyIterations(const std::vector<const char*>& variants, bool 
   }
 }
 
-// Rounding errors change the counts of a BiCGStab by a tenth, and of the cavity by half, as the number of ranks does
-// with Belos' own: what has to be close is the mean over all problems.
+// Rounding errors change the counts of a BiCGStab by a tenth and more, as the number of ranks does with Belos' own.
 TEST(Problems, TakeAboutAsManyIterationsAsBelosAndReachTheTrueResidual) {
   expectAboutAsManyIterations({"pipelined", "merged"}, false);
 }

@@ -82,7 +82,8 @@ class NodeAwareDistributor {
 
   /// \param exports [exports * numPackets] \param imports [imports * numPackets]
   /// \tparam Packet trivially copyable
-  /// \note Collective. \throws PlanMismatch if a view is too short; no rank hangs
+  /// \note Collective. \throws PlanMismatch if a view is too short; no rank hangs. Error on all ranks before
+  /// createFromSends() or createFromRecvs()
   template <class ExpView, class ImpView>
   void doPostsAndWaits(const ExpView& exports, std::size_t numPackets, const ImpView& imports) {
     move(false, exports, nullptr, numPackets, imports, nullptr);

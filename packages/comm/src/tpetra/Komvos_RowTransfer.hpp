@@ -70,8 +70,7 @@ class RowTransfer {
 
   /// \param source fill-complete, with the row map of the transfer's source
   /// \param mode of rows that several ranks have, or that stay on a rank and arrive there: ADD adds them in the order
-  /// of
-  ///        ranks, this rank's own first, so that results are the same bits in each run and along each route; REPLACE
+  ///        of ranks, this rank's own first, so that results are the same bits in each run and along each route; REPLACE
   ///        or INSERT: the row of the highest rank replaces the others
   /// \param domain, range of the result; null: those of the source
   /// \return rows of the target map, columns sorted, without repetitions, fill-complete
@@ -82,7 +81,8 @@ class RowTransfer {
                                          Teuchos::RCP<const map_type> domain = Teuchos::null,
                                          Teuchos::RCP<const map_type> range = Teuchos::null);
 
-  /// The same from arrays. \param domain, range of the result \throws BadInput on all ranks if arrays do not fit
+  /// The same from arrays. \param domain, range of the result, not null
+  /// \throws BadInput on all ranks if arrays do not fit, offsets decrease, or a map is null
   Teuchos::RCP<crs_matrix_type> transfer(const Arrays& source, Tpetra::CombineMode mode,
                                          const Teuchos::RCP<const map_type>& domain,
                                          const Teuchos::RCP<const map_type>& range);
