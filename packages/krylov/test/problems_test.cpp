@@ -24,12 +24,11 @@ using namespace KomvosTest;
 
 struct System {
   RCP<const Operator> A, preconditioner;
-  RCP<Vector> b;
 
   explicit System(RCP<const Operator> op, RCP<const Operator> prec = Teuchos::null)
-      : A(std::move(op)), preconditioner(std::move(prec)), b(rightHandSide(*A)) {}
-  Outcome solve(const std::string& solver, const std::string& variant) const {
-    return solveByName(solver, parameters(1e-10, 4000, variant), A, preconditioner, *b);
+      : A(std::move(op)), preconditioner(std::move(prec)) {}
+  Outcome solve(const std::string& solver, const std::string& variant, const Vector& b) const {
+    return solveByName(solver, parameters(1e-10, 4000, variant), A, preconditioner, b);
   }
 };
 
@@ -37,6 +36,7 @@ struct Case {
   const char* name;
   std::function<System()> make;
   bool isAlsoReplicated = false;
+  int rightHandSides = 1;  // one after another
 };
 
 Case flow(const char* name, GO n, double peclet, Wind wind, bool upwind, bool isAlsoReplicated = false) {
@@ -81,7 +81,8 @@ const Case cases[] = {
     flow("Recirculating10", 60, 10, recirculatingWind, false),
     flow("Recirculating100", 60, 100, recirculatingWind, false),
     flow("Recirculating1000", 60, 1000, recirculatingWind, true),
-    {"Cavity100", [] { return System(cavity(10, 100)); }, true},
+    // 200 unknowns, 400 to 800 iterations, with another order of sums a third more or less: several right-hand sides.
+    {"Cavity100", [] { return System(cavity(10, 100)); }, true, 9},
 // The sparse matrix products of Kokkos Kernels 3.4, which set a hierarchy up, end in an illegal access on an H200.
 #if !defined(KOKKOS_ENABLE_CUDA) || TRILINOS_MAJOR_MINOR_VERSION >= 140000
     {"PoissonWithMueLu", [] { return withMultigrid(convectionDiffusion(80, 0, slantedWind, false)); }, true},
@@ -103,17 +104,28 @@ void expectAboutAsManyIterations(const std::vector<const char*>& variants, bool 
       continue;
     }
     const System system = one.make();
-    const Outcome belos = system.solve("BICGSTAB", "");
-    compared += belos.converged ? 1 : 0;
+    const RCP<Vector> sides = rightHandSide(*system.A, one.rightHandSides);
+    std::vector<Outcome> belos;
+    double ofBelos = 0;  // iterations
+    for (int j = 0; j < one.rightHandSides; ++j) {
+      belos.push_back(system.solve("BICGSTAB", "", *sides->getVector(j)));
+      ofBelos += belos.back().converged ? belos.back().iterations : 0;
+    }
+    compared += ofBelos > 0 ? 1 : 0;
     for (std::size_t v = 0; v < variants.size(); ++v) {
       SCOPED_TRACE(std::string(one.name) + ", " + variants[v]);
-      const Outcome ours = system.solve("PIPELINED BICGSTAB", variants[v]);
-      EXPECT_TRUE(ours.converged);
-      EXPECT_LE(ours.residual, 1.05e-10);
-      EXPECT_NEAR(ours.achieved, ours.residual, 1e-14) << "the true residual is what counts";
-      if (belos.converged) {
-        EXPECT_LE(ours.iterations, 1.5 * belos.iterations + 2);
-        logarithms[v] += std::log(double(ours.iterations) / belos.iterations);
+      double ofOurs = 0;  // where Belos' converges, too
+      for (int j = 0; j < one.rightHandSides; ++j) {
+        SCOPED_TRACE("right-hand side " + std::to_string(j));
+        const Outcome ours = system.solve("PIPELINED BICGSTAB", variants[v], *sides->getVector(j));
+        EXPECT_TRUE(ours.converged);
+        EXPECT_LE(ours.residual, 1.05e-10);
+        EXPECT_NEAR(ours.achieved, ours.residual, 1e-14) << "the true residual is what counts";
+        ofOurs += belos[j].converged ? ours.iterations : 0;
+      }
+      if (ofBelos > 0) {
+        EXPECT_LE(ofOurs, 1.5 * ofBelos + 2);
+        logarithms[v] += std::log(ofOurs / ofBelos);
       }
     }
   }
