@@ -11,6 +11,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -30,10 +31,13 @@
 // it as a run of words (RowFormat). Several rows may go to one row of the target, so a plan's targets are slots, one
 // for each row that arrives; a list says which rows that stay, and which slots, make up each row of the target.
 //
-// transfer(): the numbers of entries travel; rows are packed; meanwhile those that stay are copied, with global
-// columns, into arrays that have room for the others, which are unpacked behind them; localColumns() makes columns
-// local, and mergeColumns() finds which entries add up. The lists of that are kept: for each entry of the target, the
-// places its value comes from. transferValues() packs values alone and sums along these lists.
+// transfer(): the numbers of entries travel; rows are packed; meanwhile those that stay are copied into arrays that
+// have room for the others, which are unpacked, with global columns, between them; localColumns() makes columns those
+// of the target, and mergeColumns() finds which entries add up. The lists of that are kept: for each entry of the
+// target, the places its value comes from. transferValues() packs values alone and sums along these lists.
+//
+// Where all rows stay, the target keeps all columns of the source. Where these also keep their numbers, on all ranks,
+// as of rows that are only permuted, it has the column map of the source, and its import.
 //
 // Errors are agreed on before collective calls: a rank that finds a broken row finishes the exchange first.
 namespace Komvos {
@@ -55,12 +59,14 @@ struct RowTransfer<S, LO, GO, Node>::State {
   using unpack_type = Impl::UnpackRows<value_type, GO, memory_space>;
   using merged_type = Impl::MergedColumns<LO, device_type>;
   using value_view = Kokkos::View<value_type*, device_type>;
+  using graph_type = typename crs_matrix_type::crs_graph_type;
 
   /// Rows of the target are made of parts: rows of the source that stay, and slots.
   struct Parts {
     std::vector<std::int64_t> rowOffset;           ///< entries of each row of the target, before they are merged
-    std::vector<int> stays;                        ///< rows of the source
-    std::vector<std::int64_t> stayLength, stayTo;  ///< their entries, and the first of these
+    std::vector<int> stays;                        ///< runs of rows of the source: the first one of each
+    std::vector<std::int64_t> stayLength, stayTo;  ///< their entries, and the first of these in the target
+    bool allStay = false;                          ///< each row of the source is among them
     std::vector<int> slots;
     std::vector<std::int64_t> slotTo;  ///< by slot
   };
@@ -68,14 +74,15 @@ struct RowTransfer<S, LO, GO, Node>::State {
   State(const transfer_type& transfer, const ExchangeOptions& given);
   Parts partsOf(Tpetra::CombineMode mode, const std::vector<std::int64_t>& stayLengths,
                 const std::vector<std::int64_t>& arriving) const;
+  Impl::Segments<memory_space> segmentsOf(bool withStays) const;
   static std::string modeError(Tpetra::CombineMode mode);
   std::string sourceError(const crs_matrix_type& source) const;
   std::string sourceError(const Arrays& source) const;
   array_rows_type rowsOf(const Arrays& source) const { return {source.offset, source.columns, source.values.data()}; }
   rows_type rowsOf(const crs_matrix_type& source) const;
   template <class Rows>
-  Teuchos::RCP<crs_matrix_type> transfer(const Rows& rows, const std::string& error, Tpetra::CombineMode mode,
-                                         const Teuchos::RCP<const map_type>& domain,
+  Teuchos::RCP<crs_matrix_type> transfer(const Rows& rows, const graph_type* graph, const std::string& error,
+                                         Tpetra::CombineMode mode, const Teuchos::RCP<const map_type>& domain,
                                          const Teuchos::RCP<const map_type>& range);
   template <class Rows>
   void transferValues(const Rows& rows, const std::string& error, crs_matrix_type& target);
@@ -117,7 +124,7 @@ struct RowTransfer<S, LO, GO, Node>::State {
   std::vector<std::int64_t> arriving;  ///< entries, by slot
   std::vector<std::int64_t> sourceOffset;                        ///< of rows, and the end of the last one
   Kokkos::View<std::int64_t*, memory_space> sourceOffsetDevice;  ///< the same for kernels
-  Teuchos::RCP<const typename crs_matrix_type::crs_graph_type> targetGraph;
+  Teuchos::RCP<const graph_type> targetGraph;
   Parts parts;
   merged_type merged;
   bool valuesPrepared = false;
@@ -172,47 +179,86 @@ auto RowTransfer<S, LO, GO, Node>::State::partsOf(Tpetra::CombineMode mode,
                                                   const std::vector<std::int64_t>& arrivingLengths) const -> Parts {
   const bool adds = mode == Tpetra::ADD;
   struct Part {
-    int row, order, source, slot;  // of source and slot one, the other is -1
+    int order, source, slot;  // of source and slot one, the other is -1
   };
   const int own = adds ? -1 : ours->rank();
-  std::vector<Part> all;
-  for (int i = 0; i < numSame; ++i) {
-    all.push_back({i, own, i, -1});
-  }
-  for (std::size_t i = 0; i < permuteTo.size(); ++i) {
-    all.push_back({permuteTo[i], own, permuteFrom[i], -1});
-  }
-  for (std::size_t i = 0; i < slotTarget.size(); ++i) {
-    all.push_back({slotTarget[i], slotOwner[i], -1, static_cast<int>(i)});
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Part& a, const Part& b) { return a.row != b.row ? a.row < b.row : a.order < b.order; });
+  const std::size_t rows = Impl::localLength(*targetMap);
+  std::vector<int> firstPart(rows + 1, 0);  // by row; at first where the parts of the row before it begin
+  const auto forEachPart = [&](const auto& work) {
+    for (int i = 0; i < numSame; ++i) {
+      work(i, Part{own, i, -1});
+    }
+    for (std::size_t i = 0; i < permuteTo.size(); ++i) {
+      work(permuteTo[i], Part{own, permuteFrom[i], -1});
+    }
+    for (std::size_t i = 0; i < slotTarget.size(); ++i) {
+      work(slotTarget[i], Part{slotOwner[i], -1, static_cast<int>(i)});
+    }
+  };
+  forEachPart([&](int row, const Part&) { ++firstPart[static_cast<std::size_t>(row) + 1]; });
+  std::partial_sum(firstPart.begin(), firstPart.end(), firstPart.begin());
+  std::vector<Part> all(static_cast<std::size_t>(firstPart.back()));
+  std::vector<int> next(firstPart.begin(), firstPart.end() - 1);
+  forEachPart([&](int row, const Part& part) { all[static_cast<std::size_t>(next[row]++)] = part; });
+
   Parts made;
   made.slotTo.assign(slotTarget.size(), -1);
+  made.rowOffset.reserve(rows + 1);
   made.rowOffset.push_back(0);
   std::int64_t entries = 0;
-  std::size_t next = 0;
-  for (int row = 0; row < static_cast<int>(Impl::localLength(*targetMap)); ++row) {
-    for (; next < all.size() && all[next].row == row; ++next) {
-      const Part& part = all[next];
-      const bool replaced = !adds && next + 1 < all.size() && all[next + 1].row == row;
-      if (replaced) {
+  int rowAfterRun = -1;  // of the source, while a run of rows that stay may go on
+  std::vector<bool> stays(stayLengths.size(), false);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const auto first = all.begin() + firstPart[row], last = all.begin() + firstPart[row + 1];
+    if (last - first > 1) {
+      std::stable_sort(first, last, [](const Part& a, const Part& b) { return a.order < b.order; });
+    }
+    for (auto part = !adds && first < last ? last - 1 : first; part < last; ++part) {  // or the last one alone
+      if (part->slot >= 0) {
+        made.slots.push_back(part->slot);
+        made.slotTo[part->slot] = entries;
+        entries += arrivingLengths[part->slot];
+        rowAfterRun = -1;
         continue;
       }
-      if (part.slot >= 0) {
-        made.slots.push_back(part.slot);
-        made.slotTo[part.slot] = entries;
-        entries += arrivingLengths[part.slot];
+      const std::int64_t length = stayLengths[part->source];
+      if (part->source == rowAfterRun) {
+        made.stayLength.back() += length;
       } else {
-        made.stays.push_back(part.source);
-        made.stayLength.push_back(stayLengths[part.source]);
+        made.stays.push_back(part->source);
+        made.stayLength.push_back(length);
         made.stayTo.push_back(entries);
-        entries += stayLengths[part.source];
       }
+      entries += length;
+      rowAfterRun = part->source + 1;
+      stays[part->source] = true;
     }
     made.rowOffset.push_back(entries);
   }
+  made.allStay = std::find(stays.begin(), stays.end(), false) == stays.end();
   return made;
+}
+
+/// Entries whose columns are global: those of slots; of rows that stay, too, where they are in arrays.
+template <class S, class LO, class GO, class Node>
+auto RowTransfer<S, LO, GO, Node>::State::segmentsOf(bool withStays) const -> Impl::Segments<memory_space> {
+  std::vector<std::int64_t> first, length;
+  const auto add = [&](std::int64_t at, std::int64_t count) {
+    if (!first.empty() && first.back() + length.back() == at) {
+      length.back() += count;
+    } else {
+      first.push_back(at);
+      length.push_back(count);
+    }
+  };
+  if (withStays) {
+    add(0, parts.rowOffset.back());
+  } else {
+    for (const int slot : parts.slots) {
+      add(parts.slotTo[slot], arriving[slot]);
+    }
+  }
+  return {std::move(first), std::move(length), Impl::entriesPerItem<execution_space>()};
 }
 
 template <class S, class LO, class GO, class Node>
@@ -449,8 +495,9 @@ auto RowTransfer<S, LO, GO, Node>::State::combined(const value_view& values) con
 
 template <class S, class LO, class GO, class Node>
 template <class Rows>
-auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::string& errorOfSource,
-                                                   Tpetra::CombineMode mode, const Teuchos::RCP<const map_type>& domain,
+auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const graph_type* graph,
+                                                   const std::string& errorOfSource, Tpetra::CombineMode mode,
+                                                   const Teuchos::RCP<const map_type>& domain,
                                                    const Teuchos::RCP<const map_type>& range)
     -> Teuchos::RCP<crs_matrix_type> {
   const execution_space& space = Impl::defaultSpace<execution_space>();
@@ -496,20 +543,33 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::
   }
   // What may fail, such as an allocation, comes before the exchange begins, or is put off until it has ended.
   Kokkos::View<GO*, device_type> columns;
+  Kokkos::View<LO*, device_type> localOfEntries;
   value_view values;
   items_type hereItems;
   Kokkos::View<int*, memory_space> hereRows;
-  Kokkos::View<std::int64_t*, memory_space> hereTo;
+  Kokkos::View<std::int64_t*, memory_space> hereLengths, hereTo;
+  Impl::SourceColumns<LO, GO, Node> sourceColumns;
+  Impl::Segments<memory_space> segments;
   std::string error = Impl::errorIn([&] {
     parts = partsOf(mode, lengths, arriving);
     const std::int64_t entries = parts.rowOffset.back();
     if (entries >= std::numeric_limits<int>::max()) {
       throw BadInput("RowTransfer: " + std::to_string(entries) + " entries on one rank; at most 2^31 - 1 are possible");
     }
-    columns = Impl::largeArray<decltype(columns)>("Komvos::RowTransfer::columns", entries);
+    segments = segmentsOf(!Rows::areOfMatrix);
+    columns =
+        Impl::largeArray<decltype(columns)>("Komvos::RowTransfer::columns", segments.items.entries > 0 ? entries : 0);
+    localOfEntries = Impl::largeArray<decltype(localOfEntries)>("Komvos::RowTransfer::local", entries);
     values = Impl::largeArray<decltype(values)>("Komvos::RowTransfer::values", entries);
+    if constexpr (Rows::areOfMatrix) {
+      sourceColumns.map = graph->getColMap();
+      sourceColumns.domain = graph->getDomainMap();
+      sourceColumns.used =
+          decltype(sourceColumns.used)("Komvos::RowTransfer::usedOfSource", Impl::localLength(*sourceColumns.map));
+    }
     hereItems = items_type(parts.stayLength, Impl::entriesPerItem<execution_space>());
     hereRows = Impl::deviceList<memory_space>("Komvos::RowTransfer::stays", parts.stays);
+    hereLengths = Impl::deviceList<memory_space>("Komvos::RowTransfer::stayLengths", parts.stayLength);
     hereTo = Impl::deviceList<memory_space>("Komvos::RowTransfer::to", parts.stayTo);
   });
   throwOnAllIfAny(ours->get(), error);
@@ -519,10 +579,24 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::
                    [&](const auto& buffer) { pack(rows, exchange, format, itemsOf(exchange, lengths), buffer); });
   });
   if (error.empty()) {  // else it has told the others
-    using Here = Impl::CopyRowsHere<value_type, GO, Rows, memory_space>;
     error = Impl::errorIn([&] {
-      Impl::forRows(space, "Komvos::RowTransfer::copy", hereItems,
-                    Here{rows, hereRows, hereTo, columns.data(), values.data()});
+      const auto copyTo = [&](auto* here) {
+        const Impl::CopyRowsHere<value_type, std::remove_pointer_t<decltype(here)>, Rows, memory_space> copy{
+            rows, hereRows, hereLengths, hereTo, here, values.data()};
+        Impl::forRows(space, "Komvos::RowTransfer::copy", hereItems, copy);
+        return copy;
+      };
+      if constexpr (Rows::areOfMatrix) {
+        const auto copy = copyTo(localOfEntries.data());
+        if (parts.allStay && domain.get() == sourceColumns.domain.get()) {
+          Kokkos::deep_copy(space, sourceColumns.used, 1);
+        } else {
+          Impl::forRows(space, "Komvos::RowTransfer::mark", hereItems,
+                        Impl::MarkColumns<decltype(copy), decltype(sourceColumns.used)>{copy, sourceColumns.used});
+        }
+      } else {
+        copyTo(columns.data());
+      }
     });
     const std::string ended = Impl::errorIn([&] { exchange.end(space); });
     error = error.empty() ? ended : error;
@@ -533,8 +607,9 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::
   }
   Impl::throwMismatchOnAllIfAny(ours->get(), error);
 
-  auto local = Impl::localColumns<LO, GO, Node>(ours->get(), domain, columns);
+  auto local = Impl::localColumns(ours->get(), domain, sourceColumns, segments, columns, localOfEntries);
   columns = {};
+  localOfEntries = {};
   throwOnAllIfAny(ours->get(), Impl::errorIn([&] {
                     const auto rowOffset =
                         Impl::deviceList<memory_space>("Komvos::RowTransfer::rowOffset", parts.rowOffset);
@@ -549,7 +624,7 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const std::
   merged.columns = {};
   merged.rowOffset = {};
   values = {};
-  target->expertStaticFillComplete(domain, range);
+  target->expertStaticFillComplete(domain, range, local.mapIsOfSource ? graph->getImporter() : Teuchos::null);
   targetGraph = target->getCrsGraph();
   return target;
 }
@@ -588,7 +663,8 @@ auto RowTransfer<S, LO, GO, Node>::transfer(const crs_matrix_type& source, Tpetr
   if (error.empty()) {
     error = Impl::errorIn([&] { rows = state_->rowsOf(source); });  // Tpetra may refuse a view
   }
-  return state_->transfer(rows, error, mode, domain.is_null() ? source.getDomainMap() : domain,
+  return state_->transfer(rows, source.getCrsGraph().get(), error, mode,
+                          domain.is_null() ? source.getDomainMap() : domain,
                           range.is_null() ? source.getRangeMap() : range);
 }
 
@@ -598,8 +674,8 @@ auto RowTransfer<S, LO, GO, Node>::transfer(const Arrays& source, Tpetra::Combin
                                             const Teuchos::RCP<const map_type>& range)
     -> Teuchos::RCP<crs_matrix_type> {
   const std::string ofMode = State::modeError(mode);
-  return state_->transfer(state_->rowsOf(source), ofMode.empty() ? state_->sourceError(source) : ofMode, mode, domain,
-                          range);
+  return state_->transfer(state_->rowsOf(source), nullptr, ofMode.empty() ? state_->sourceError(source) : ofMode, mode,
+                          domain, range);
 }
 
 template <class S, class LO, class GO, class Node>

@@ -361,6 +361,104 @@ TEST(RowTransfer, ReturnsRowsThatStayInOrderAndSortsTheOthers) {
   }
 }
 
+/// The rows of this rank in another order.
+RCP<const Map> permuted(const RCP<const Map>& mine, unsigned seed) {
+  std::vector<GO> rows = globalIds(*mine);
+  Random random(seed + static_cast<unsigned>(mine->getComm()->getRank()));
+  random.shuffle(rows);
+  return makeMap(rows, mine->getComm());
+}
+
+/// What A x is in rows of `rows`, and `target` x.
+void expectSameProducts(const Matrix& source, const Matrix& target, const Import& rows) {
+  Vector x(source.getDomainMap(), 1), inOldPlaces(source.getRangeMap(), 1), y(rows.getTargetMap(), 1), z(y.getMap(), 1);
+  fill(x, 41);
+  source.apply(x, inOldPlaces);
+  z.doImport(inOldPlaces, rows, Tpetra::INSERT);
+  Vector inDomain(target.getDomainMap(), 1);
+  inDomain.doImport(x, Import(x.getMap(), inDomain.getMap()), Tpetra::INSERT);
+  target.apply(inDomain, y);
+  z.update(-1, y, 1);
+  EXPECT_LE(z.getVector(0)->normInf(), 1e-13 * static_cast<double>(x.getGlobalLength()));
+}
+
+TEST(RowTransfer, KeepsTheColumnMapWhereAllRowsStay) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 15 * comm->getSize() + 4;
+  const auto blocks = rowsOf(n, false, false, 35, comm), elsewhere = rowsOf(n, true, false, 36, comm);
+  const auto inOtherOrder = permuted(blocks, 37);
+  const RCP<const Matrix> source = makeMatrix(blocks, blocks, skewed(n, 38), n);
+  for (const auto& to : {blocks, inOtherOrder}) {
+    const Import import(blocks, to);
+    const auto expected = Tpetra::importAndFillCompleteCrsMatrix<Matrix>(source, import, blocks, to);
+    RowTransfer<> transfer(import);
+    const auto target = transfer.transfer(*source, Tpetra::REPLACE, Teuchos::null, to);
+    EXPECT_EQ(target->getColMap().get(), source->getColMap().get());
+    EXPECT_EQ(target->getCrsGraph()->getImporter().get(), source->getCrsGraph()->getImporter().get());
+    EXPECT_TRUE(sameBits(entriesOf(*expected), entriesOf(*target)));
+    expectSameProducts(*source, *target, import);
+    Kokkos::deep_copy(target->getLocalMatrixDevice().values, NAN);
+    transfer.transferValues(*source, *target);
+    EXPECT_TRUE(sameBits(entriesOf(*expected), entriesOf(*target)));
+  }
+  // On a rank more columns than before: they get other numbers, on all ranks.
+  std::vector<GO> rows = globalIds(*blocks);
+  if (comm->getRank() == 0 && comm->getSize() > 1) {
+    rows.push_back(n - 1);  // of the last rank, which keeps it
+  }
+  const Import addsARow(blocks, makeMap(rows, comm));
+  const auto expected = Tpetra::importAndFillCompleteCrsMatrix<Matrix>(source, addsARow, blocks, blocks);
+  const auto larger = RowTransfer<>(addsARow).transfer(*source, Tpetra::REPLACE);
+  EXPECT_TRUE(larger->getColMap()->isSameAs(*expected->getColMap()));
+  EXPECT_TRUE(sameBits(entriesOf(*expected), entriesOf(*larger)));
+  // Another domain, which Tpetra does not allow here.
+  const Import permutes(blocks, inOtherOrder);
+  const auto target = RowTransfer<>(permutes).transfer(*source, Tpetra::REPLACE, elsewhere, inOtherOrder);
+  EXPECT_TRUE(target->getDomainMap()->isSameAs(*elsewhere));
+  EXPECT_TRUE(sameBits(entriesOf(*source), entriesOf(*target)));
+  expectSameProducts(*source, *target, permutes);
+}
+
+/// A column map of the user's, in an order of its own, with columns that no row has: some not even in the other domain.
+TEST(RowTransfer, DropsColumnsThatNoRowHasWhereOneIsMissing) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 12 * comm->getSize() + 5;
+  const auto blocks = rowsOf(n, false, false, 42, comm);
+  std::vector<GO> columns;
+  for (GO id = n; id >= 0; --id) {
+    columns.push_back(id);
+  }
+  std::vector<GO> oneMore = globalIds(*blocks);
+  if (comm->getRank() == 0) {
+    oneMore.push_back(n);
+  }
+  const auto domain = makeMap(oneMore, comm), columnMap = makeMap(columns, comm);
+  const auto source = rcp(new Matrix(blocks, columnMap, 3));
+  for (const GO row : globalIds(*blocks)) {
+    source->insertGlobalValues(row, Teuchos::tuple<GO>(row, (row * 5 + 2) % n), Teuchos::tuple(2.0 + row, -1.0));
+  }
+  source->fillComplete(domain, blocks);
+  std::vector<GO> butOne = globalIds(*withRowsOfOthers(blocks, n, 43));
+  butOne.erase(std::find(butOne.begin(), butOne.end(), blocks->getMinGlobalIndex()));
+  const auto inOtherOrder = permuted(blocks, 44), withoutOne = makeMap(butOne, comm);
+  for (const auto& to : {inOtherOrder, withoutOne}) {
+    const Import import(blocks, to);
+    RowTransfer<> transfer(import);
+    for (const auto& columnsOf : {domain, blocks}) {
+      const auto target = transfer.transfer(*source, Tpetra::REPLACE, columnsOf, blocks);
+      Entries expected;
+      for (const GO row : globalIds(*to)) {
+        expected[{row, row}] += 2.0 + static_cast<double>(row);
+        expected[{row, (row * 5 + 2) % n}] += -1.0;
+      }
+      EXPECT_EQ(distance(expected, entriesOf(*target)), 0);
+      const bool keeps = columnsOf == domain && to == inOtherOrder;
+      const auto ids = globalIds(*target->getColMap());
+      EXPECT_EQ(std::count(ids.begin(), ids.end(), n), keeps ? 1 : 0);
+    }
+  }
+}
+
 TEST(RowTransfer, CopesWithManyShortRowsAndADenseOne) {
   const auto comm = Tpetra::getDefaultComm();
   const GO n = 100000;

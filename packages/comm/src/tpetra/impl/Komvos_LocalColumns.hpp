@@ -1,5 +1,5 @@
 /// \file Komvos_LocalColumns.hpp
-/// From global columns of rows to a column map and local ones.
+/// From columns of rows, global ones or those of another matrix, to a column map and local ones.
 #pragma once
 
 #include <Teuchos_RCP.hpp>
@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,11 +16,15 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_GlobalIdTable.hpp"
 #include "Komvos_KokkosShim.hpp"
-#include "Komvos_LargeArray.hpp"
+#include "Komvos_RowKernels.hpp"
 #include "Komvos_TpetraShim.hpp"
 
-// How this works. Columns become local in one pass over the entries: those of the domain map on this rank by the map,
-// all others by a hash table, sorted by owner and global id as Tpetra does.
+// How this works. Entries that arrive have global columns, which are looked up one by one: in the domain map, or, if
+// another rank has them, in a hash table. Entries that stay have columns of the source's column map, and each of these
+// is looked up once. At first an entry has a preliminary index: its column in the source; or, after all of those, its
+// index in the domain map; or ~place in the hash table. Then all columns are known, and numbered as Tpetra does: what
+// is used of the domain map, in its order, then the others by owner and global id; and preliminary indices are replaced
+// by numbers, unless they are these already.
 namespace Komvos::Impl {
 
 template <class LO, class GO, class Node>
@@ -28,137 +33,285 @@ struct LocalColumns {
   using device_type = typename Node::device_type;
   Teuchos::RCP<const map_type> map;
   Kokkos::View<LO*, device_type> local;  ///< of each entry
+  bool mapIsOfSource = false;            ///< on all ranks, and the domain map is the one of the source, too
 };
 
-/// Local columns of what the domain map has here, -1 for others, which are counted; marks which are used.
-template <class GlobalView, class LocalView, class UsedView, class LocalMap>
+/// The columns that entries which stay refer to.
+template <class LO, class GO, class Node>
+struct SourceColumns {
+  Teuchos::RCP<const Tpetra::Map<LO, GO, Node>> map;  ///< null on all ranks: the source has global columns
+  Teuchos::RCP<const Tpetra::Map<LO, GO, Node>> domain;
+  Kokkos::View<int*, typename Node::device_type> used;  ///< of each: not 0 where an entry has it
+};
+
+/// Consecutive entries.
+template <class MemorySpace>
+struct Segments {
+  std::vector<std::int64_t> hostFirst, hostLength;
+  Kokkos::View<const std::int64_t*, MemorySpace> first, lengths;
+  RowItems<MemorySpace> items;
+
+  Segments() = default;
+  Segments(std::vector<std::int64_t> firstOf, std::vector<std::int64_t> lengthOf, std::int64_t entriesPerItem)
+      : hostFirst(std::move(firstOf)),
+        hostLength(std::move(lengthOf)),
+        first(deviceList<MemorySpace>("Komvos::RowTransfer::segments", hostFirst)),
+        lengths(deviceList<MemorySpace>("Komvos::RowTransfer::segments", hostLength)),
+        items(hostLength, entriesPerItem) {}
+};
+
+/// Preliminary indices of entries with global columns: `firstIndex` + the index in the domain map; -1 for others, of
+/// which `someAreRemote` tells. Marks which of the domain map are used.
+template <class GlobalView, class LocalView, class UsedView, class LocalMap, class MemorySpace>
 struct LocalizeColumns {
+  Kokkos::View<const std::int64_t*, MemorySpace> first, lengths;
   GlobalView global;
   LocalView local;
   UsedView used;
   LocalMap domain;
-  KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i, std::int64_t& remote) const {
-    const auto lid = domain.getLocalElement(global(i));
+  typename LocalView::non_const_value_type firstIndex;
+  Kokkos::View<int, typename UsedView::device_type> someAreRemote;
+
+  KOKKOS_INLINE_FUNCTION std::int64_t length(int i) const { return lengths(i); }
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& member, int i, std::int64_t begin, std::int64_t end,
+                                         bool) const {
+    const std::int64_t from = first(i);
+    int remote = 0;
+    Kokkos::parallel_reduce(
+        Kokkos::ThreadVectorRange(member, begin, end),
+        [&](const std::int64_t k, int& some) {
+          const auto lid = domain.getLocalElement(global(from + k));
+          const bool here = lid >= 0 && lid < static_cast<decltype(lid)>(used.extent(0));
+          local(from + k) = here ? firstIndex + lid : -1;
+          some |= here ? 0 : 1;
+          if (here && atomicLoad(&used(lid)) == 0) {
+            atomicStore(&used(lid), 1);
+          }
+        },
+        Kokkos::BOr<int>(remote));
+    if (remote != 0 && atomicLoad(&someAreRemote()) == 0) {
+      atomicStore(&someAreRemote(), 1);
+    }
+  }
+};
+
+/// Where columns of a source are in the domain map: -1 if they are not on this rank, -2 if no entry has them. Marks
+/// which of the domain map are used.
+template <class UsedView, class LocalMap, class IndexView>
+struct FindColumns {
+  UsedView usedOfSource, used;
+  LocalMap source, domain;
+  IndexView found;
+  KOKKOS_INLINE_FUNCTION void operator()(int c) const {
+    if (usedOfSource(c) == 0) {
+      found(c) = -2;
+      return;
+    }
+    const auto lid = domain.getLocalElement(source.getGlobalElement(c));
     const bool here = lid >= 0 && lid < static_cast<decltype(lid)>(used.extent(0));
-    local(i) = here ? lid : -1;
-    remote += here ? 0 : 1;
+    found(c) = here ? lid : -1;
     if (here && atomicLoad(&used(lid)) == 0) {
       atomicStore(&used(lid), 1);
     }
   }
 };
 
-/// Domain indices to column indices, where the column map leaves some out.
+/// Preliminary indices to final ones; -1 - index is final.
 template <class LocalView, class NewIndexView>
 struct RenumberColumns {
   LocalView local;
   NewIndexView newIndex;
   KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i) const {
-    if (local(i) >= 0) {
-      local(i) = newIndex(local(i));
-    }
+    const auto index = local(i);
+    local(i) = index >= 0 ? newIndex(index) : -1 - index;
   }
 };
 
-/// Remote columns of `global` (those with local < 0) get indices from `firstIndex` on, sorted by owner and id.
-/// \param remote how many entries have such a column, on this rank
-/// \return their global ids, in that order
-/// \note Collective. \throws BadInput on all ranks if the domain map lacks a column
-template <class LO, class GO, class Node, class GlobalView, class LocalView>
-std::vector<GO> numberRemoteColumns(MPI_Comm comm, const Tpetra::Map<LO, GO, Node>& domain, const GlobalView& global,
-                                    const LocalView& local, std::int64_t remote, LO firstIndex) {
-  using Space = Kokkos::HostSpace;
-  const std::int64_t entries = remote > 0 ? static_cast<std::int64_t>(global.extent(0)) : 0;
-  const auto wanted = std::make_pair(std::int64_t(0), entries);
-  const auto globalOnHost = Kokkos::create_mirror_view_and_copy(Space(), Kokkos::subview(global, wanted));
-  const auto localHere = Kokkos::subview(local, wanted);
-  const auto localOnHost = Kokkos::create_mirror_view_and_copy(Space(), localHere);
-  GlobalIdTable<GO> table;
-  for (std::int64_t i = 0; i < entries; ++i) {
-    if (localOnHost(i) < 0) {
-      localOnHost(i) = -1 - table.insert(globalOnHost(i));  // ~place, until all are known
-    }
-  }
-  const std::vector<GO>& ids = table.ids();
-  Teuchos::Array<int> owners(ids.size(), -1);
-  domain.getRemoteIndexList(Teuchos::ArrayView<const GO>(ids.data(), static_cast<Teuchos::Ordinal>(ids.size())),
-                            owners());
-  std::string error;
-  for (std::size_t i = 0; i < ids.size() && error.empty(); ++i) {
-    if (owners[i] < 0) {
-      error = "RowTransfer: the domain map has no index " + std::to_string(ids[i]) +
-              ", which is a column of a row (rank " + std::to_string(domain.getComm()->getRank()) + ")";
-    }
-  }
-  throwOnAllIfAny(comm, error);
-  std::vector<int> order(ids.size());
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    order[i] = static_cast<int>(i);
-  }
-  std::sort(order.begin(), order.end(),
-            [&](int a, int b) { return owners[a] != owners[b] ? owners[a] < owners[b] : ids[a] < ids[b]; });
-  std::vector<GO> sorted;
-  std::vector<LO> indexOf(ids.size());
-  for (const int place : order) {
-    indexOf[place] = firstIndex + static_cast<LO>(sorted.size());
-    sorted.push_back(ids[place]);
-  }
-  for (std::int64_t i = 0; i < entries; ++i) {
-    if (localOnHost(i) < 0) {
-      localOnHost(i) = indexOf[-1 - localOnHost(i)];
-    }
-  }
-  Kokkos::deep_copy(localHere, localOnHost);
-  return sorted;
-}
-
-/// \param global of each entry, on the device
-/// \note Collective. \throws BadInput on all ranks if the domain map lacks a column; Error if one has no memory
-template <class LO, class GO, class Node, class GlobalView>
-LocalColumns<LO, GO, Node> localColumns(MPI_Comm comm, const Teuchos::RCP<const Tpetra::Map<LO, GO, Node>>& domain,
-                                        const GlobalView& global) {
-  using Result = LocalColumns<LO, GO, Node>;
-  using Device = typename Result::device_type;
+/// Numbers the columns of rows.
+template <class LO, class GO, class Node>
+class ColumnNumbering {
+  using map_type = Tpetra::Map<LO, GO, Node>;
+  using Device = typename Node::device_type;
   using Space = typename Device::execution_space;
+  using Memory = typename BufferSpace<Space>::type;
   using Locals = Kokkos::View<LO*, Device>;
-  using Range = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
-  const Space& space = defaultSpace<Space>();
-  const std::int64_t entries = static_cast<std::int64_t>(global.extent(0));
-  Result result;
-  std::int64_t remoteEntries = 0;
-  std::vector<GO> ids;
-  throwOnAllIfAny(comm, errorIn([&] {
-                    result.local = largeArray<Locals>("Komvos::RowTransfer::local", entries);
-                    Kokkos::View<int*, Device> used("Komvos::RowTransfer::used", localLength(*domain));
-                    const auto domainMap = domain->getLocalMap();
-                    using Localize = LocalizeColumns<GlobalView, Locals, decltype(used), decltype(domainMap)>;
-                    Kokkos::parallel_reduce("Komvos::RowTransfer::localize", Range(space, 0, entries),
-                                            Localize{global, result.local, used, domainMap}, remoteEntries);
-                    // The column map has what is used of the domain map, in its order, then the others.
-                    const auto usedOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), used);
-                    std::vector<LO> newIndex(usedOnHost.extent(0));
-                    for (std::size_t i = 0; i < newIndex.size(); ++i) {
-                      newIndex[i] = static_cast<LO>(ids.size());
-                      if (usedOnHost(i) != 0) {
-                        ids.push_back(domain->getGlobalElement(static_cast<LO>(i)));
-                      }
-                    }
-                    if (ids.size() < newIndex.size()) {
-                      using Memory = typename Device::memory_space;
-                      const auto onDevice = deviceList<Memory>("Komvos::RowTransfer::newIndex", newIndex);
-                      Kokkos::parallel_for("Komvos::RowTransfer::renumber", Range(space, 0, entries),
-                                           RenumberColumns<Locals, decltype(onDevice)>{result.local, onDevice});
-                      fence(space, "Komvos::RowTransfer: columns are numbered");
-                    }
-                  }));
-  const std::vector<GO> remote = numberRemoteColumns<LO, GO, Node>(comm, *domain, global, result.local, remoteEntries,
-                                                                   static_cast<LO>(ids.size()));
-  ids.insert(ids.end(), remote.begin(), remote.end());
-  result.map = Teuchos::rcp(
-      new typename Result::map_type(Teuchos::OrdinalTraits<Tpetra::global_size_t>::invalid(),
-                                    Teuchos::ArrayView<const GO>(ids.data(), static_cast<Teuchos::Ordinal>(ids.size())),
-                                    domain->getIndexBase(), domain->getComm()));
-  return result;
+  using OnHost = decltype(Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), Locals()));
+  using Globals = Kokkos::View<GO*, Device>;
+  using Used = Kokkos::View<int*, Device>;
+
+ public:
+  /// \param global of the entries in `segments`, at their places; may be empty if there are none
+  /// \param local of all entries: of those that are not in `segments`, the column in the source
+  ColumnNumbering(MPI_Comm comm, const Teuchos::RCP<const map_type>& domain, const SourceColumns<LO, GO, Node>& source,
+                  const Segments<Memory>& segments, const Globals& global, const Locals& local)
+      : comm_(comm), domain_(domain), source_(source), segments_(segments), global_(global), local_(local) {}
+
+  /// \note Collective. \throws BadInput on all ranks if the domain map lacks a column, or one rank has no memory
+  LocalColumns<LO, GO, Node> run() {
+    throwOnAllIfAny(comm_, errorIn([&] { findColumns(); }));
+    const std::vector<GO>& ids = table_.ids();
+    owners_.resize(static_cast<Teuchos::Ordinal>(ids.size()), -1);
+    domain_->getRemoteIndexList(view(ids), owners_());
+    throwOnAllIfAny(comm_, errorIn([&] { numberColumns(); }));
+    return {columnMap(), local_, mapIsOfSource_};
+  }
+
+ private:
+  static Teuchos::ArrayView<const GO> view(const std::vector<GO>& ids) {
+    return {ids.data(), static_cast<Teuchos::Ordinal>(ids.size())};
+  }
+  std::size_t numSource() const { return source_.used.extent(0); }
+
+  /// Preliminary indices, and which columns there are.
+  void findColumns() {
+    const Space& space = defaultSpace<Space>();
+    const std::size_t numDomain = localLength(*domain_);
+    if (numSource() + numDomain > static_cast<std::size_t>(std::numeric_limits<LO>::max())) {
+      throw BadInput("RowTransfer: " + std::to_string(numSource()) + " columns of the source and " +
+                     std::to_string(numDomain) + " of the domain map are too many for local indices (rank " +
+                     std::to_string(domain_->getComm()->getRank()) + ")");
+    }
+    const Used used("Komvos::RowTransfer::used", numDomain);
+    const auto domainMap = domain_->getLocalMap();
+    const Kokkos::View<int, Device> someAreRemote("Komvos::RowTransfer::remote");
+    using Localize = LocalizeColumns<Globals, Locals, Used, decltype(domainMap), Memory>;
+    forRows(space, "Komvos::RowTransfer::localize", segments_.items,
+            Localize{segments_.first, segments_.lengths, global_, local_, used, domainMap, static_cast<LO>(numSource()),
+                     someAreRemote});
+    const Locals found(Kokkos::view_alloc("Komvos::RowTransfer::found", Kokkos::WithoutInitializing), numSource());
+    if (numSource() > 0) {
+      using Find = FindColumns<Used, decltype(domainMap), Locals>;
+      Kokkos::parallel_for("Komvos::RowTransfer::find", range(space, 0, static_cast<int>(numSource())),
+                           Find{source_.used, used, source_.map->getLocalMap(), domainMap, found});
+    }
+    fence(space, "Komvos::RowTransfer: columns are found");
+    const auto usedOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), used);
+    newIndex_.assign(numSource() + numDomain, 0);
+    for (std::size_t i = 0; i < numDomain; ++i) {
+      newIndex_[numSource() + i] = static_cast<LO>(ids_.size());
+      if (usedOnHost(i) != 0) {
+        ids_.push_back(domain_->getGlobalElement(static_cast<LO>(i)));
+      }
+    }
+    found_ = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), found);
+    for (std::size_t c = 0; c < numSource(); ++c) {
+      if (found_(c) >= 0) {
+        newIndex_[c] = newIndex_[numSource() + static_cast<std::size_t>(found_(c))];
+      } else if (found_(c) == -1) {
+        newIndex_[c] = static_cast<LO>(table_.insert(source_.map->getGlobalElement(static_cast<LO>(c))));
+      }
+    }
+    int remoteOnHost = 0;
+    Kokkos::deep_copy(remoteOnHost, someAreRemote);
+    if (remoteOnHost != 0) {
+      localOnHost_ = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), local_);
+      const auto globalOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), global_);
+      forEachRemote([&](LO& index, std::size_t i) { index = -1 - static_cast<LO>(table_.insert(globalOnHost(i))); });
+    }
+  }
+
+  /// Calls work(preliminary index, entry) for entries whose columns are remote: none if these are not on the host.
+  template <class Work>
+  void forEachRemote(const Work& work) {
+    for (std::size_t s = 0; s < segments_.hostFirst.size() && localOnHost_.data() != nullptr; ++s) {
+      const auto first = static_cast<std::size_t>(segments_.hostFirst[s]);
+      const std::size_t end = first + static_cast<std::size_t>(segments_.hostLength[s]);
+      for (std::size_t i = first; i < end; ++i) {
+        if (localOnHost_(i) < 0) {
+          work(localOnHost_(i), i);
+        }
+      }
+    }
+  }
+
+  /// Numbers remote columns, and replaces preliminary indices.
+  void numberColumns() {
+    const std::vector<GO>& remote = table_.ids();
+    std::vector<int> order(remote.size());
+    for (std::size_t i = 0; i < remote.size(); ++i) {
+      order[i] = static_cast<int>(i);
+      if (owners_[static_cast<Teuchos::Ordinal>(i)] < 0) {
+        throw BadInput("RowTransfer: the domain map has no index " + std::to_string(remote[i]) +
+                       ", which is a column of a row (rank " + std::to_string(domain_->getComm()->getRank()) + ")");
+      }
+    }
+    std::sort(order.begin(), order.end(),
+              [&](int a, int b) { return owners_[a] != owners_[b] ? owners_[a] < owners_[b] : remote[a] < remote[b]; });
+    const std::size_t numHere = ids_.size();  // all of them on this rank
+    std::vector<LO> indexOf(remote.size());
+    for (const int place : order) {
+      indexOf[place] = static_cast<LO>(ids_.size());
+      ids_.push_back(remote[place]);
+    }
+    bool same = true;  // columns of the source keep their indices
+    std::size_t used = 0;
+    for (std::size_t c = 0; c < numSource(); ++c) {
+      newIndex_[c] = found_(c) == -1 ? indexOf[newIndex_[c]] : newIndex_[c];
+      same = same && (found_(c) == -2 || newIndex_[c] == static_cast<LO>(c));
+      used += found_(c) == -2 ? 0 : 1;
+    }
+    const bool domainIsSame = numSource() == 0 && numHere == newIndex_.size();
+    const bool renumbers = !same || (segments_.items.entries > 0 && !domainIsSame);
+    forEachRemote([&](LO& index, std::size_t) {
+      const LO final = indexOf[-1 - index];
+      index = renumbers ? -1 - final : final;
+    });
+    if (localOnHost_.data() != nullptr) {
+      Kokkos::deep_copy(local_, localOnHost_);
+    }
+    if (renumbers) {
+      const Space& space = defaultSpace<Space>();
+      using Range = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
+      const auto newIndex = deviceList<typename Device::memory_space>("Komvos::RowTransfer::newIndex", newIndex_);
+      Kokkos::parallel_for("Komvos::RowTransfer::renumber",
+                           Range(space, 0, static_cast<std::int64_t>(local_.extent(0))),
+                           RenumberColumns<Locals, decltype(newIndex)>{local_, newIndex});
+      fence(space, "Komvos::RowTransfer: columns are numbered");
+    }
+    mapIsOfSource_ = same && used == numSource() && ids_.size() == numSource() && source_.domain.get() == domain_.get();
+  }
+
+  /// The one of the source, if it has just these columns, and the same domain, on all ranks. \note Collective.
+  Teuchos::RCP<const map_type> columnMap() {
+    if (!source_.map.is_null()) {
+      const int mine = mapIsOfSource_ ? 1 : 0;
+      int all = 0;
+      mpiCheck(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm_), "MPI_Allreduce");
+      mapIsOfSource_ = all != 0;
+      if (mapIsOfSource_) {
+        return source_.map;
+      }
+    }
+    return Teuchos::rcp(new map_type(Teuchos::OrdinalTraits<Tpetra::global_size_t>::invalid(), view(ids_),
+                                     domain_->getIndexBase(), domain_->getComm()));
+  }
+
+  MPI_Comm comm_;
+  Teuchos::RCP<const map_type> domain_;
+  SourceColumns<LO, GO, Node> source_;
+  const Segments<Memory>& segments_;
+  Globals global_;
+  Locals local_;
+  OnHost localOnHost_, found_;
+  GlobalIdTable<GO> table_;     // of remote columns
+  Teuchos::Array<int> owners_;  // of these
+  std::vector<LO> newIndex_;    // of columns of the source, or their place in the table; then of the domain map
+  std::vector<GO> ids_;         // of the column map
+  bool mapIsOfSource_ = false;
+};
+
+/// \param source   of entries that stay, if the source is a matrix
+/// \param segments entries with global columns, which are at the same places of `global`
+/// \param local    of all entries; of those that are in no segment, the column in the source. Is changed in place
+/// \note Collective. \throws BadInput on all ranks if the domain map lacks a column, or one rank has no memory
+template <class LO, class GO, class Node, class MemorySpace>
+LocalColumns<LO, GO, Node> localColumns(MPI_Comm comm, const Teuchos::RCP<const Tpetra::Map<LO, GO, Node>>& domain,
+                                        const SourceColumns<LO, GO, Node>& source,
+                                        const Segments<MemorySpace>& segments,
+                                        const Kokkos::View<GO*, typename Node::device_type>& global,
+                                        const Kokkos::View<LO*, typename Node::device_type>& local) {
+  return ColumnNumbering<LO, GO, Node>(comm, domain, source, segments, global, local).run();
 }
 
 }  // namespace Komvos::Impl

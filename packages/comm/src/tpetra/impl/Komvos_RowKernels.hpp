@@ -116,6 +116,7 @@ struct CountMovedOffsets {
 /// The rows of a matrix on this rank, with global columns: those of a Tpetra::CrsMatrix, by its column map.
 template <class Value, class LocalMap, class Offsets, class Columns>
 struct MatrixRows {
+  static constexpr bool areOfMatrix = true;
   Offsets offset;
   Columns columns;
   LocalMap columnMap;
@@ -133,6 +134,7 @@ struct MatrixRows {
 /// Rows with global columns.
 template <class Value, class Offsets, class Columns>
 struct ArrayRows {
+  static constexpr bool areOfMatrix = false;
   Offsets offset;
   Columns columns;
   const Value* values;
@@ -328,23 +330,48 @@ struct CompareLabels {
   KOKKOS_INLINE_FUNCTION void operator()(int i) const { unpack.compare(i, 0); }
 };
 
-/// Rows that stay on this rank: row `row(i)` of `rows` to entries from `to(i)` on.
-template <class Value, class GlobalOrdinal, class Rows, class MemorySpace>
+/// Rows that stay on this rank, in runs of neighbours: `lengths(i)` entries from row `row(i)` of `rows` on, to entries
+/// from `to(i)` on. Columns stay as they are: those of a matrix local ones of its column map.
+template <class Value, class Column, class Rows, class MemorySpace>
 struct CopyRowsHere {
   Rows rows;
   Kokkos::View<const int*, MemorySpace> row;
-  Kokkos::View<const std::int64_t*, MemorySpace> to;
-  GlobalOrdinal* columns;
+  Kokkos::View<const std::int64_t*, MemorySpace> lengths, to;
+  Column* columns;
   Value* values;
 
-  KOKKOS_INLINE_FUNCTION std::int64_t length(int i) const { return rows.length(row(i)); }
+  KOKKOS_INLINE_FUNCTION std::int64_t length(int i) const { return lengths(i); }
   template <class Member>
   KOKKOS_INLINE_FUNCTION void operator()(const Member& member, int i, std::int64_t begin, std::int64_t end,
                                          bool) const {
     const std::int64_t from = rows.begin(row(i));
+    const auto* const sourceColumns = rows.columns.data() + from;
+    const Value* const source = rows.values + from;
+    Column* const toColumns = columns + to(i);
+    Value* const toValues = values + to(i);
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(member, begin, end),
+                         [&](const std::int64_t k) { toColumns[k] = sourceColumns[k]; });
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(member, begin, end),
+                         [&](const std::int64_t k) { toValues[k] = source[k]; });
+  }
+};
+
+/// Marks which columns of the source these rows have.
+template <class Copy, class UsedView>
+struct MarkColumns {
+  Copy copy;
+  UsedView used;
+
+  KOKKOS_INLINE_FUNCTION std::int64_t length(int i) const { return copy.lengths(i); }
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& member, int i, std::int64_t begin, std::int64_t end,
+                                         bool) const {
+    const std::int64_t from = copy.rows.begin(copy.row(i));
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(member, begin, end), [&](const std::int64_t k) {
-      columns[to(i) + k] = static_cast<GlobalOrdinal>(rows.column(from + k));
-      values[to(i) + k] = rows.values[from + k];
+      const auto column = copy.rows.columns(from + k);
+      if (atomicLoad(&used(column)) == 0) {
+        atomicStore(&used(column), 1);
+      }
     });
   }
 };
