@@ -31,8 +31,8 @@ struct ExchangePlan;
 /// \endcode
 ///
 /// transfer() moves columns and values, and finds the column map. Where all rows stay on their rank, at most permuted,
-/// the new matrix shares the column map and the import of the source. transferValues() moves values only, along lists that
-/// the last transfer() made; the first call completes them. Time steps and Newton's method use it.
+/// the new matrix shares the column map and the import of the source. transferValues() moves values only, along lists
+/// that the last transfer() made; the first call completes them. Time steps and Newton's method use it.
 ///
 /// Packing and unpacking are thread-parallel over entries, not rows, so that a dense row is not a thread's work alone
 /// ["Thread parallel message packing", Fuller and Hoemmen]. A row that several ranks of a node need crosses
