@@ -12,8 +12,10 @@ ROOT = PERF.parent
 BUILD = ROOT / "build" / "default"
 RESULTS = PERF / "results"
 SIMULATED = RESULTS / "simulated"
-# What the pages and the picture show, unless they are told otherwise: one machine, so that numbers can be compared.
-SHOWN = RESULTS / "amd-epyc-2-cores"
+# The machine whose results pages and pictures show, unless they are told otherwise: by kind of results, and that of all
+# others. All numbers of a page are of one machine.
+SHOWN = {}
+SHOWN_OTHERWISE = "amd-epyc-2-cores"
 ONE_LINE = 110  # a flat object or list up to this length stands on one line
 ONE_LINE_ELEMENTS = ("variants", "routes")  # lists with one line an element, whatever its length
 
@@ -134,9 +136,14 @@ def newest(paths):
     return paths[-1] if paths else None
 
 
+def shown(kind):
+    """The folder of the results of a kind that are shown."""
+    return RESULTS / SHOWN.get(kind, SHOWN_OTHERWISE)
+
+
 def newest_of_each(kind):
     """The newest <date>-<commit>-<kind>-<case>.json of each case, of the machine whose results are shown."""
-    found = sorted((SHOWN).glob(f"*-{kind}-*.json"))
+    found = sorted(shown(kind).glob(f"*-{kind}-*.json"))
     cases = sorted({path.name.split(f"-{kind}-")[1] for path in found})
     return [newest(path for path in found if path.name.endswith(f"-{kind}-{case}")) for case in cases]
 

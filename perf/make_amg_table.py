@@ -51,7 +51,7 @@ def main():
     options = parser.parse_args()
     files = common.newest_of_each("amg")
     if not files:
-        parser.error(f"no result of run_amg_solves.py in {common.SHOWN}")
+        parser.error(f"no result of run_amg_solves.py in {common.shown('amg')}")
     common.write_page("AMG_SOLVES.md", page(files[0].parent, files), options.check, "make_amg_table.py")
 
 

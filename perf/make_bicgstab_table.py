@@ -161,9 +161,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
-    found = sorted(common.SHOWN.glob("*-bicgstab-*.json"))
+    found = sorted(common.shown("bicgstab").glob("*-bicgstab-*.json"))
     if not found:
-        parser.error(f"no result of run_pipelined_solvers.py in {common.SHOWN}")
+        parser.error(f"no result of run_pipelined_solvers.py in {common.shown('bicgstab')}")
     cases = dict.fromkeys(file.name.split("-bicgstab-")[1] for file in found)
     files = [common.newest(file for file in found if file.name.endswith("-bicgstab-" + case)) for case in cases]
     counted = common.newest(common.RESULTS.glob("simulated/*-bicgstab-bytes.json"))

@@ -49,7 +49,7 @@ def main():
     options = parser.parse_args()
     files = common.newest_of_each("cycles")
     if not files:
-        parser.error(f"no result of run_v_cycles.py in {common.SHOWN}")
+        parser.error(f"no result of run_v_cycles.py in {common.shown('cycles')}")
     common.write_page("V_CYCLES.md", page(files[0].parent, files), options.check, "make_cycle_table.py")
 
 

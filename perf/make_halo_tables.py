@@ -213,7 +213,7 @@ Set-up:
 
 def pairings():
     """Three-step under each pairing, from whichever folder has it; empty without results."""
-    folder = folder_with(PAIRINGS[0], common.SHOWN)
+    folder = folder_with(PAIRINGS[0], common.shown("halo"))
     results = {pairing: load(folder, pairing) for pairing in PAIRINGS}
     if not results[PAIRINGS[0]][0]:
         return ""
@@ -243,7 +243,7 @@ def page(folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", default=common.SHOWN, help="the folder (%(default)s)")
+    parser.add_argument("--results", default=common.shown("halo"), help="the folder (%(default)s)")
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
     folder = Path(options.results).resolve()

@@ -28,7 +28,8 @@ up afterwards. They reach
 Tpetra's packing is close to memcpy too. A whole transfer takes {moved} of Tpetra's time ({moved_others} for permuted and uneven matrices), for it
 also finds the columns of the new matrix, and MPI moves the same bytes; values alone take {moved_values}
 ({moved_values_others}). Rows that stay on their rank take {stay} of Tpetra's time, and {stay_copies} times that of copying the arrays of the
-matrix, for the new one has maps and memory of its own; values alone {stay_values} times. {elements:,} elements are assembled
+matrix, for the new one has memory of its own; values alone {stay_values} times. Permuted and uneven ones take {stay_copies_others} and
+{stay_values_others} times a copy: a row of 5 entries costs more than its entries. {elements:,} elements are assembled
 in {first} of FECrsMatrix' time at first, {second} and in {again} of it again. Below 1,000 rows, starting threads and lists cost
 more than they save. Neither a GPU nor more cores were at hand."""
 
@@ -84,6 +85,7 @@ def reading(serial, moved, assembly):
     large = [case for case in serial if case["problem"] == "sweep" and case["rows_per_rank"] >= 10000]
     far = [case for case in moved if case["problem"] == "sweep" and case["rows_per_rank"] >= 10000]
     others = [case for case in moved if case["problem"] != "sweep"]
+    other_stays = [case for case in serial if case["problem"] != "sweep"]
 
     def ratio(cases, group):
         return span([ways(case, group)["Komvos"]["of_tpetra"] for case in cases])
@@ -92,8 +94,8 @@ def reading(serial, moved, assembly):
         return span([ways(case, group)["memcpy" + tail]["seconds"] / ways(case, group)["Komvos" + tail]["seconds"]
                      for case in large])
 
-    def copies(group):
-        return span([ways(case, group)["Komvos"]["seconds"] / ways(case, group)["memcpy"]["seconds"] for case in large])
+    def copies(cases, group):
+        return span([ways(case, group)["Komvos"]["seconds"] / ways(case, group)["memcpy"]["seconds"] for case in cases])
 
     most = max(assembly, key=lambda case: case["elements"])
     by = {one["way"]: one for one in most["results"]}
@@ -101,8 +103,10 @@ def reading(serial, moved, assembly):
     def of_fe(key):
         return f"{by['Komvos, RowTransfer'][key] / by['Tpetra, FECrsMatrix'][key]:.2f}"
 
-    return READING.format(stay=ratio(large, "transfer"), stay_copies=copies("transfer"),
-                          stay_values=copies("transfer values"), elements=most["elements"], first=of_fe("first_seconds"),
+    return READING.format(stay=ratio(large, "transfer"), stay_copies=copies(large, "transfer"),
+                          stay_values=copies(large, "transfer values"),
+                          stay_copies_others=copies(other_stays, "transfer"),
+                          stay_values_others=copies(other_stays, "transfer values"), elements=most["elements"], first=of_fe("first_seconds"),
                           second=of_second(by), again=of_fe("again_seconds"), pack=ratio(large, "pack"), unpack=ratio(large, "unpack"), pack_limit=limit("pack"),
                           unpack_limit=limit("unpack"), values_pack_limit=limit("pack", ", values alone"),
                           values_unpack_limit=limit("unpack", ", values alone"), moved=ratio(far, "transfer"),
@@ -194,13 +198,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the page says anything else")
     options = parser.parse_args()
-    found = list(common.SHOWN.glob("*-rows-*.json"))
+    folder = common.shown("rows")
+    found = list(folder.glob("*-rows-*.json"))
     if not found:
-        parser.error(f"no result of run_row_transfer.py in {common.SHOWN}")
+        parser.error(f"no result of run_row_transfer.py in {folder}")
     runs = sorted({file.name.split("-rows-")[1] for file in found})
     files = [common.newest(file for file in found if file.name.endswith("-rows-" + run)) for run in runs]
     reports = {report["run"]: report for report in map(common.read_results, files)}
-    common.write_page("ROWS.md", page(common.SHOWN, reports), options.check, "make_row_transfer_page.py")
+    common.write_page("ROWS.md", page(folder, reports), options.check, "make_row_transfer_page.py")
     if not options.check:
         common.write(common.PERF / "rows.svg", picture(reports))
 

@@ -50,7 +50,7 @@ def main():
     options = parser.parse_args()
     files = common.newest_of_each("setup")
     if not files:
-        parser.error(f"no result of run_set_up.py in {common.SHOWN}")
+        parser.error(f"no result of run_set_up.py in {common.shown('setup')}")
     common.write_page("SET_UP.md", page(files[0].parent, files), options.check, "make_set_up_table.py")
 
 

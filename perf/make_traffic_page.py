@@ -59,7 +59,7 @@ def main():
     options = parser.parse_args()
     files = common.newest_of_each("traffic")
     if not files:
-        parser.error(f"no result of run_multigrid_traffic.py in {common.SHOWN}")
+        parser.error(f"no result of run_multigrid_traffic.py in {common.shown('traffic')}")
     common.write_page("MULTIGRID_TRAFFIC.md", page(files[0].parent, files), options.check, "make_traffic_page.py")
 
 

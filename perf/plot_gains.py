@@ -95,7 +95,7 @@ def check(panels):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", default=common.SHOWN, help="the folder (%(default)s)")
+    parser.add_argument("--results", default=common.shown("halo"), help="the folder (%(default)s)")
     parser.add_argument("--check", action="store_true", help="draw nothing; fail if the picture shows other numbers")
     options = parser.parse_args()
     panels = rows_of_panels(Path(options.results).resolve())
