@@ -30,9 +30,12 @@ struct ExchangePlan;
 /// transfer.transferValues(*overlapping, *A);
 /// \endcode
 ///
-/// transfer() moves columns and values, and finds the column map. Where all rows stay on their rank, at most permuted,
-/// the new matrix shares the column map and the import of the source. transferValues() moves values only, along lists
-/// that the last transfer() made; the first call completes them. Time steps and Newton's method use it.
+/// transfer() moves columns and values, and finds the column map. transferValues() moves values only, along lists that
+/// the last transfer() made; the first call completes them. Time steps and Newton's method use it.
+///
+/// Where all rows stay on their rank, at most permuted, and the domain map is the very one of the source, the new
+/// matrix shares the column map and the import of the source, if that has its columns in Tpetra's order. On a rank
+/// whose rows all stay, columns of the source that no row has are kept; on others they are not.
 ///
 /// Packing and unpacking are thread-parallel over entries, not rows, so that a dense row is not a thread's work alone
 /// ["Thread parallel message packing", Fuller and Hoemmen]. A row that several ranks of a node need crosses

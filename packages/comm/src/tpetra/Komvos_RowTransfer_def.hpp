@@ -183,7 +183,7 @@ auto RowTransfer<S, LO, GO, Node>::State::partsOf(Tpetra::CombineMode mode,
   };
   const int own = adds ? -1 : ours->rank();
   const std::size_t rows = Impl::localLength(*targetMap);
-  std::vector<int> firstPart(rows + 1, 0);  // by row; at first where the parts of the row before it begin
+  std::vector<int> firstPart(rows + 1, 0);  // by row; at first the number of parts of the row before
   const auto forEachPart = [&](const auto& work) {
     for (int i = 0; i < numSame; ++i) {
       work(i, Part{own, i, -1});
@@ -207,7 +207,7 @@ auto RowTransfer<S, LO, GO, Node>::State::partsOf(Tpetra::CombineMode mode,
   made.rowOffset.push_back(0);
   std::int64_t entries = 0;
   int rowAfterRun = -1;  // of the source, while a run of rows that stay may go on
-  std::vector<bool> stays(stayLengths.size(), false);
+  std::vector<bool> rowStays(stayLengths.size(), false);
   for (std::size_t row = 0; row < rows; ++row) {
     const auto first = all.begin() + firstPart[row], last = all.begin() + firstPart[row + 1];
     if (last - first > 1) {
@@ -231,11 +231,11 @@ auto RowTransfer<S, LO, GO, Node>::State::partsOf(Tpetra::CombineMode mode,
       }
       entries += length;
       rowAfterRun = part->source + 1;
-      stays[part->source] = true;
+      rowStays[part->source] = true;
     }
     made.rowOffset.push_back(entries);
   }
-  made.allStay = std::find(stays.begin(), stays.end(), false) == stays.end();
+  made.allStay = std::find(rowStays.begin(), rowStays.end(), false) == rowStays.end();
   return made;
 }
 
@@ -588,7 +588,10 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const graph
       };
       if constexpr (Rows::areOfMatrix) {
         const auto copy = copyTo(localOfEntries.data());
-        if (parts.allStay && domain.get() == sourceColumns.domain.get()) {
+        // Columns that no entry has may stay, too, where the domain map is known to have them.
+        const auto importer = graph->getImporter();
+        const bool haveOwners = importer.is_null() || importer->isLocallyComplete();
+        if (parts.allStay && haveOwners && domain.get() == sourceColumns.domain.get()) {
           Kokkos::deep_copy(space, sourceColumns.used, 1);
         } else {
           Impl::forRows(space, "Komvos::RowTransfer::mark", hereItems,

@@ -401,40 +401,58 @@ TEST(RowTransfer, KeepsTheColumnMapWhereAllRowsStay) {
     transfer.transferValues(*source, *target);
     EXPECT_TRUE(sameBits(entriesOf(*expected), entriesOf(*target)));
   }
-  // On a rank more columns than before: they get other numbers, on all ranks.
+  // The last rank gets the row that has all columns, which stays where it was: a new column map on all ranks.
   std::vector<GO> rows = globalIds(*blocks);
-  if (comm->getRank() == 0 && comm->getSize() > 1) {
-    rows.push_back(n - 1);  // of the last rank, which keeps it
+  const bool isLast = comm->getRank() == comm->getSize() - 1;
+  if (isLast && comm->getSize() > 1) {
+    rows.push_back(3);
   }
   const Import addsARow(blocks, makeMap(rows, comm));
   const auto expected = Tpetra::importAndFillCompleteCrsMatrix<Matrix>(source, addsARow, blocks, blocks);
   const auto larger = RowTransfer<>(addsARow).transfer(*source, Tpetra::REPLACE);
+  EXPECT_EQ(larger->getColMap().get() == source->getColMap().get(), comm->getSize() == 1);
   EXPECT_TRUE(larger->getColMap()->isSameAs(*expected->getColMap()));
   EXPECT_TRUE(sameBits(entriesOf(*expected), entriesOf(*larger)));
-  // Another domain, which Tpetra does not allow here.
+  // Another domain, which Tpetra does not allow here: in other places; and with one more element, so that all columns
+  // keep their numbers.
+  std::vector<GO> oneMore = globalIds(*blocks);
+  if (isLast) {
+    oneMore.push_back(n);
+  }
   const Import permutes(blocks, inOtherOrder);
-  const auto target = RowTransfer<>(permutes).transfer(*source, Tpetra::REPLACE, elsewhere, inOtherOrder);
-  EXPECT_TRUE(target->getDomainMap()->isSameAs(*elsewhere));
-  EXPECT_TRUE(sameBits(entriesOf(*source), entriesOf(*target)));
-  expectSameProducts(*source, *target, permutes);
+  for (const auto& domain : {elsewhere, makeMap(oneMore, comm)}) {
+    const auto target = RowTransfer<>(permutes).transfer(*source, Tpetra::REPLACE, domain, inOtherOrder);
+    EXPECT_TRUE(target->getDomainMap()->isSameAs(*domain));
+    EXPECT_NE(target->getColMap().get(), source->getColMap().get());
+    EXPECT_TRUE(sameBits(entriesOf(*source), entriesOf(*target)));
+    expectSameProducts(*source, *target, permutes);
+  }
 }
 
-/// A column map of the user's, in an order of its own, with columns that no row has: some not even in the other domain.
-TEST(RowTransfer, DropsColumnsThatNoRowHasWhereOneIsMissing) {
+/// A column map of the user's, in Tpetra's order or another, with columns that no row has: one of them is n.
+/// \param domainHasIt whether n is in the domain map
+void transferWithUnusedColumns(bool inOrder, bool domainHasIt) {
+  SCOPED_TRACE(std::string(inOrder ? "in order, " : "in another order, ") + (domainHasIt ? "with n" : "without n"));
   const auto comm = Tpetra::getDefaultComm();
   const GO n = 12 * comm->getSize() + 5;
   const auto blocks = rowsOf(n, false, false, 42, comm);
-  std::vector<GO> columns;
-  for (GO id = n; id >= 0; --id) {
-    columns.push_back(id);
+  const std::vector<GO> mine = globalIds(*blocks);
+  std::vector<GO> andOne = mine;
+  if (comm->getRank() == comm->getSize() - 1) {
+    andOne.push_back(n);
   }
-  std::vector<GO> oneMore = globalIds(*blocks);
-  if (comm->getRank() == 0) {
-    oneMore.push_back(n);
+  std::vector<GO> columns = andOne;  // in Tpetra's order: then those of others, by owner and id
+  for (GO id = 0; id <= n; ++id) {
+    if (std::find(andOne.begin(), andOne.end(), id) == andOne.end()) {
+      columns.push_back(id);
+    }
   }
-  const auto domain = makeMap(oneMore, comm), columnMap = makeMap(columns, comm);
-  const auto source = rcp(new Matrix(blocks, columnMap, 3));
-  for (const GO row : globalIds(*blocks)) {
+  if (!inOrder) {
+    std::reverse(columns.begin(), columns.end());
+  }
+  const auto withN = makeMap(andOne, comm), domain = domainHasIt ? withN : blocks;
+  const auto source = rcp(new Matrix(blocks, makeMap(columns, comm), 3));
+  for (const GO row : mine) {
     source->insertGlobalValues(row, Teuchos::tuple<GO>(row, (row * 5 + 2) % n), Teuchos::tuple(2.0 + row, -1.0));
   }
   source->fillComplete(domain, blocks);
@@ -444,7 +462,7 @@ TEST(RowTransfer, DropsColumnsThatNoRowHasWhereOneIsMissing) {
   for (const auto& to : {inOtherOrder, withoutOne}) {
     const Import import(blocks, to);
     RowTransfer<> transfer(import);
-    for (const auto& columnsOf : {domain, blocks}) {
+    for (const auto& columnsOf : {domain, domainHasIt ? blocks : withN}) {
       const auto target = transfer.transfer(*source, Tpetra::REPLACE, columnsOf, blocks);
       Entries expected;
       for (const GO row : globalIds(*to)) {
@@ -452,9 +470,22 @@ TEST(RowTransfer, DropsColumnsThatNoRowHasWhereOneIsMissing) {
         expected[{row, (row * 5 + 2) % n}] += -1.0;
       }
       EXPECT_EQ(distance(expected, entriesOf(*target)), 0);
-      const bool keeps = columnsOf == domain && to == inOtherOrder;
+      const bool keepsAll = domainHasIt && columnsOf == domain && to == inOtherOrder;
       const auto ids = globalIds(*target->getColMap());
-      EXPECT_EQ(std::count(ids.begin(), ids.end(), n), keeps ? 1 : 0);
+      EXPECT_EQ(std::count(ids.begin(), ids.end(), n), keepsAll ? 1 : 0);
+      EXPECT_EQ(target->getColMap().get() == source->getColMap().get(), keepsAll && inOrder);
+      if (to->isOneToOne()) {
+        const auto product = transfer.transfer(*source, Tpetra::REPLACE, columnsOf, to);
+        expectSameProducts(*source, *product, import);
+      }
+    }
+  }
+}
+
+TEST(RowTransfer, KeepsColumnsThatNoRowHasWhereAllRowsAndTheDomainStay) {
+  for (const bool inOrder : {true, false}) {
+    for (const bool domainHasIt : {true, false}) {
+      transferWithUnusedColumns(inOrder, domainHasIt);
     }
   }
 }

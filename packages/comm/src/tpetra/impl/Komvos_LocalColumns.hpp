@@ -147,12 +147,11 @@ class ColumnNumbering {
                   const Segments<Memory>& segments, const Globals& global, const Locals& local)
       : comm_(comm), domain_(domain), source_(source), segments_(segments), global_(global), local_(local) {}
 
-  /// \note Collective. \throws BadInput on all ranks if the domain map lacks a column, or one rank has no memory
+  /// \note Collective. \throws BadInput on all ranks if the domain map lacks a column, one rank has no memory for lists
+  /// of columns, or more columns of the source and of the domain map than local indices
   LocalColumns<LO, GO, Node> run() {
     throwOnAllIfAny(comm_, errorIn([&] { findColumns(); }));
-    const std::vector<GO>& ids = table_.ids();
-    owners_.resize(static_cast<Teuchos::Ordinal>(ids.size()), -1);
-    domain_->getRemoteIndexList(view(ids), owners_());
+    domain_->getRemoteIndexList(view(table_.ids()), owners_());
     throwOnAllIfAny(comm_, errorIn([&] { numberColumns(); }));
     return {columnMap(), local_, mapIsOfSource_};
   }
@@ -209,6 +208,7 @@ class ColumnNumbering {
       const auto globalOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), global_);
       forEachRemote([&](LO& index, std::size_t i) { index = -1 - static_cast<LO>(table_.insert(globalOnHost(i))); });
     }
+    owners_.resize(static_cast<Teuchos::Ordinal>(table_.ids().size()), -1);
   }
 
   /// Calls work(preliminary index, entry) for entries whose columns are remote: none if these are not on the host.
@@ -304,7 +304,7 @@ class ColumnNumbering {
 /// \param source   of entries that stay, if the source is a matrix
 /// \param segments entries with global columns, which are at the same places of `global`
 /// \param local    of all entries; of those that are in no segment, the column in the source. Is changed in place
-/// \note Collective. \throws BadInput on all ranks if the domain map lacks a column, or one rank has no memory
+/// \note Collective. \throws BadInput on all ranks, see ColumnNumbering::run()
 template <class LO, class GO, class Node, class MemorySpace>
 LocalColumns<LO, GO, Node> localColumns(MPI_Comm comm, const Teuchos::RCP<const Tpetra::Map<LO, GO, Node>>& domain,
                                         const SourceColumns<LO, GO, Node>& source,
