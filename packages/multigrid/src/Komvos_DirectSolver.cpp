@@ -168,14 +168,17 @@ double probeEntry(int row) {
 /// not depend on units.
 struct Scaling {
   RCP<MultiVector> rows, columns;  // largest entries: of rows, then of columns
+  RCP<MultiVector> columnsHere;    // those that rows of this rank have
   double norm = 0;                 // largest sum of a row, scaled
 
   /// \note Collective.
   Scaling(const Matrix& matrix, MPI_Comm comm)
-      : rows(rcp(new MultiVector(matrix.getRangeMap(), 1))), columns(rcp(new MultiVector(matrix.getDomainMap(), 1))) {
+      : rows(rcp(new MultiVector(matrix.getRangeMap(), 1))),
+        columns(rcp(new MultiVector(matrix.getDomainMap(), 1))),
+        columnsHere(rcp(new MultiVector(matrix.getColMap(), 1))) {
     const auto local = matrix.getLocalMatrixHost();
     const auto importer = matrix.getCrsGraph()->getImporter();
-    MultiVector here(matrix.getColMap(), 1);
+    MultiVector& here = *columnsHere;
     const int count = static_cast<int>(local.numRows());
     {
       const auto ofRow = rows->getLocalViewHost(Tpetra::Access::ReadWrite);
@@ -206,6 +209,20 @@ struct Scaling {
       norm = std::max(norm, sum);
     }
     mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &norm, 1, MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
+  }
+
+  /// Of this rank's entries, scaled.
+  std::vector<double> sizesOf(const Matrix& matrix) const {
+    const auto local = matrix.getLocalMatrixHost();
+    const auto ofRow = rows->getLocalViewHost(Tpetra::Access::ReadOnly);
+    const auto ofColumn = columnsHere->getLocalViewHost(Tpetra::Access::ReadOnly);
+    std::vector<double> sizes(local.values.extent(0));
+    for (int row = 0; row < static_cast<int>(local.numRows()); ++row) {
+      for (auto k = local.graph.row_map(row); k < local.graph.row_map(row + 1); ++k) {
+        sizes[k] = std::abs(local.values(k)) / (ofRow(row, 0) * ofColumn(local.graph.entries(k), 0));
+      }
+    }
+    return sizes;
   }
 };
 
@@ -256,13 +273,15 @@ struct DirectSolver::State {
     requireFewEnoughEntries(matrix);
     firstRow = firstRowOf(matrix, comm);
     const std::vector<int> numbers = Impl::numbersOfColumns(matrix, firstRow);
+    const Scaling scaling(matrix, comm);
     throwOnAllIfAny(comm, Impl::errorIn([&] {
                       DistributedRows given = rowsOf(matrix, firstRow, numbers);
+                      given.sizes = scaling.sizesOf(matrix);
                       entries = given.values.size();
                       places = Impl::hashOfPlaces(matrix);
                       engine->take(std::move(given));
                     }));
-    afterFactoring(matrix, [&] { return engine->factor(); });
+    afterFactoring(matrix, scaling, [&] { return engine->factor(); });
   }
 
   /// \note Collective.
@@ -278,7 +297,7 @@ struct DirectSolver::State {
   }
 
   template <class Factor>
-  void afterFactoring(const crs_matrix_type& matrix, const Factor& factor) {
+  void afterFactoring(const crs_matrix_type& matrix, const Scaling& scaling, const Factor& factor) {
     throwOnAllIfAny(comm, factor());
     report = engine->count();
     double seconds[] = {report.analysisSeconds, report.factorSeconds};
@@ -286,7 +305,7 @@ struct DirectSolver::State {
     report.analysisSeconds = seconds[0];
     report.factorSeconds = seconds[1];
     redistribute();
-    requireUsefulFactors(matrix);
+    requireUsefulFactors(matrix, scaling);
   }
 
   /// The engine may want other rows than before. \note Collective.
@@ -350,8 +369,7 @@ struct DirectSolver::State {
   /// what the inverse makes large. As in CoarseSolver, no digit but perhaps one is right where the inverse of that
   /// number is at most 10 eps.
   /// \note Collective.
-  void requireUsefulFactors(const crs_matrix_type& matrix) {
-    const Scaling scaling(matrix, comm);
+  void requireUsefulFactors(const crs_matrix_type& matrix, const Scaling& scaling) {
     auto probe = Impl::vectorOf(matrix.getRangeMap(), [&](int i) { return probeEntry(firstRow + i); });
     multivector_type right(matrix.getRangeMap(), 1), residual(matrix.getRangeMap(), 1);
     double growth = 0;
@@ -432,8 +450,10 @@ void DirectSolver::refactor(const crs_matrix_type& matrix) {
   if (!hasSameGraph(matrix)) {
     throw BadInput("DirectSolver::refactor: the matrix has entries in other places than before");
   }
-  throwOnAllIfAny(state_->comm, Impl::errorIn([&] { state_->engine->takeValues(valuesOf(matrix)); }));
-  state_->afterFactoring(matrix, [&] { return state_->engine->refactor(); });
+  const Scaling scaling(matrix, state_->comm);
+  throwOnAllIfAny(state_->comm,
+                  Impl::errorIn([&] { state_->engine->takeValues(valuesOf(matrix), scaling.sizesOf(matrix)); }));
+  state_->afterFactoring(matrix, scaling, [&] { return state_->engine->refactor(); });
 }
 
 void DirectSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode, DefaultScalar alpha,

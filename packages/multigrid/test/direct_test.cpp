@@ -13,6 +13,7 @@
 #include "Komvos_NodeTopology.hpp"
 #include "support/failing_kokkos.hpp"
 #include "support/grid_support.hpp"
+#include "support/matrix_support.hpp"
 
 namespace {
 
@@ -178,6 +179,58 @@ TEST_P(Direct, SaysOnEveryRankThatAMatrixHasAnEmptyColumn) {
   } catch (const Komvos::BadInput& error) {
     EXPECT_NE(std::string(error.what()).find("column 50 is empty"), std::string::npos) << error.what();
   }
+}
+
+/// No row or column is empty, but rows and columns cannot be matched: 100 rows share column 0.
+TEST_P(Direct, SaysOnEveryRankThatRowsAndColumnsDoNotMatch) {
+  const GO half = 100;
+  const auto map = unevenMap(2 * half);
+  const auto matrix = rcp(new Matrix(map, 2));
+  for (const GO row : globalIds(*map)) {
+    if (row < half) {
+      matrix->insertGlobalValues(row, Teuchos::tuple<GO>(0), Teuchos::tuple<double>(2.0));
+    } else {
+      matrix->insertGlobalValues(row, Teuchos::tuple<GO>(row - half, row), Teuchos::tuple<double>(1.0, 3.0));
+    }
+  }
+  matrix->fillComplete();
+  try {
+    const DirectSolver solver(*matrix, GetParam());
+    FAIL() << "it was factored";
+  } catch (const Komvos::BadInput& error) {
+    EXPECT_NE(std::string(error.what()).find("singular"), std::string::npos) << error.what();
+  }
+}
+
+/// Each row has one entry, in the next column, and perhaps a zero on the diagonal; or the other way round.
+TEST_P(Direct, SolvesWithoutADiagonalAlsoWhereZerosAreStored) {
+  const GO n = 60;
+  const auto map = unevenMap(n);
+  const auto shifted = [&](double diagonal, double next) {
+    const auto matrix = rcp(new Matrix(map, 2));
+    for (const GO row : globalIds(*map)) {
+      matrix->insertGlobalValues(row, Teuchos::tuple<GO>((row + 1) % n), Teuchos::tuple<double>(next * (2.0 + row)));
+      if (!std::isnan(diagonal)) {
+        matrix->insertGlobalValues(row, Teuchos::tuple<GO>(row), Teuchos::tuple<double>(diagonal));
+      }
+    }
+    matrix->fillComplete();
+    return matrix;
+  };
+  const auto without = shifted(NAN, 1.0);
+  DirectSolver first(*without, GetParam());
+  EXPECT_LT(residualOf(first, *without, 2), 1e-14);
+  const auto zeros = shifted(0.0, 1.0);
+  DirectSolver solver(*zeros, GetParam());
+  EXPECT_LT(residualOf(solver, *zeros, 2), 1e-14);
+  for (const auto& [diagonal, next] : {std::pair(3.0, 0.0), std::pair(0.0, 0.5), std::pair(200.0, 1.0)}) {
+    const auto other = shifted(diagonal, next);
+    solver.refactor(*other);
+    EXPECT_LT(residualOf(solver, *other, 1), 1e-13) << diagonal << ", " << next;
+  }
+  EXPECT_THROW(solver.refactor(*shifted(0.0, 0.0)), Komvos::BadInput);
+  solver.refactor(*zeros);
+  EXPECT_LT(residualOf(solver, *zeros, 1), 1e-14);
 }
 
 TEST_P(Direct, FactorsAgainWhereValuesHaveChanged) {

@@ -19,6 +19,7 @@ struct DistributedRows {
   std::vector<int> offsets;
   std::vector<int> columns;
   std::vector<double> values;
+  std::vector<double> sizes;  ///< of values, with rows and columns scaled to a largest entry of 1
   int count() const { return static_cast<int>(offsets.size()) - 1; }
 };
 
@@ -34,8 +35,8 @@ class DirectEngine {
   virtual void take(DistributedRows rows) = 0;
   /// \return an error text, or nothing
   virtual std::string factor() = 0;
-  /// Other values in the same places, to be factored again. On this rank alone.
-  virtual void takeValues(std::vector<double> values) = 0;
+  /// Other values in the same places, to be factored again, and their sizes. On this rank alone.
+  virtual void takeValues(std::vector<double> values, std::vector<double> sizes) = 0;
   virtual std::string refactor() = 0;
   /// Of the last factorization; seconds are those of this rank.
   virtual DirectReport count() const = 0;

@@ -60,7 +60,7 @@ class Mumps : public DirectEngine {
     mumps_.nnz_loc = static_cast<MUMPS_INT8>(kept_.size());
     mumps_.irn_loc = rowNumbers_.data();
     mumps_.jcn_loc = columnNumbers_.data();
-    takeValues(std::move(rows.values));
+    takeValues(std::move(rows.values), {});
   }
 
   std::string factor() override {
@@ -70,7 +70,7 @@ class Mumps : public DirectEngine {
     return failed() ? errorText() : factorNumerically();
   }
 
-  void takeValues(std::vector<double> values) override {
+  void takeValues(std::vector<double> values, std::vector<double>) override {
     values_.resize(kept_.size());
     std::transform(kept_.begin(), kept_.end(), values_.begin(), [&](int k) { return values[k]; });
     mumps_.a_loc = values_.data();

@@ -3,6 +3,14 @@
 // The driver takes the rows, and right-hand sides, as they are distributed, with consecutive numbers; so nothing has to
 // travel before it. It keeps a matrix that it has scaled and permuted, and factors on a grid of all ranks, as square as
 // their number allows. Fact says what a call finds there: DOFACT nothing, SamePattern the analysis, FACTORED all.
+//
+// It does not pivot while it factors: rows must be permuted before, so that the diagonal is large. Its own way to find
+// the permutation, MC64, is left out of Debian's library for its licence, and the one of CombBLAS needs a square grid
+// of ranks. So where the diagonal is weak, RowMatching finds one on rank 0: SuiteSparse's BTF matches rows with columns
+// in which they have entries, and of all entries as few are left as can be matched, the largest ones with rows and
+// columns scaled. Where the diagonal is strong, as of most discretizations, rows stay, and nothing is gathered. Entries
+// that are zero are left out. When values change, rows are matched anew only where the chosen entries have become weak.
+#include <btf.h>
 #include <superlu_ddefs.h>
 #ifdef _OPENMP
 #include <omp.h>
@@ -13,6 +21,9 @@
 #include <cstddef>
 #include <cstdlib>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "Komvos_BlasThreads.hpp"
 #include "Komvos_DirectEngine.hpp"
@@ -53,6 +64,122 @@ int rowsOfGrid(int ranks) {
   return rows;
 }
 
+/// Scaled, an entry that may be a pivot.
+const double strongPivot = 0.01;
+
+/// Matches rows with columns, on rank 0.
+class RowMatching {
+ public:
+  /// \note Collective. \throws BadInput on all ranks if rank 0 has no memory for the matrix
+  RowMatching(MPI_Comm comm, const DistributedRows& rows) : comm_(comm), numRows_(rows.whole) {
+    int ranks = 0;
+    mpiCheck(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
+    mpiCheck(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
+    const int count = rows.count(), entries = static_cast<int>(rows.columns.size());
+    std::vector<int> lengths;
+    Place byRow, byEntry;
+    throwOnAllIfAny(comm, errorIn([&] {
+                      byRow = Place(ranks);
+                      byEntry = Place(ranks);
+                      columnOf_.resize(numRows_);
+                      for (int row = 0; row < count; ++row) {
+                        lengths.push_back(rows.offsets[row + 1] - rows.offsets[row]);
+                      }
+                    }));
+    byRow.gather(comm, count);
+    byEntry.gather(comm, entries);
+    throwOnAllIfAny(comm, errorIn([&] {
+                      if (rank_ == 0) {
+                        offsets_.resize(static_cast<std::size_t>(numRows_) + 1);
+                        columns_.resize(byEntry.total());
+                        sizes_.resize(byEntry.total());
+                        large_.reserve(byEntry.total());
+                        largeOffsets_.resize(static_cast<std::size_t>(numRows_) + 1);
+                        match_.resize(numRows_);
+                        work_.resize(5 * static_cast<std::size_t>(numRows_));
+                      }
+                    }));
+    mpiCheck(MPI_Gatherv(lengths.data(), count, MPI_INT, rank_ == 0 ? offsets_.data() + 1 : nullptr,
+                         byRow.counts.data(), byRow.first.data(), MPI_INT, 0, comm),
+             "MPI_Gatherv");
+    mpiCheck(MPI_Gatherv(rows.columns.data(), entries, MPI_INT, columns_.data(), byEntry.counts.data(),
+                         byEntry.first.data(), MPI_INT, 0, comm),
+             "MPI_Gatherv");
+    mpiCheck(MPI_Gatherv(rows.sizes.data(), entries, MPI_DOUBLE, sizes_.data(), byEntry.counts.data(),
+                         byEntry.first.data(), MPI_DOUBLE, 0, comm),
+             "MPI_Gatherv");
+    for (std::size_t row = 1; row < offsets_.size(); ++row) {
+      offsets_[row] += offsets_[row - 1];
+    }
+  }
+
+  /// The smallest entry that is chosen is as large as can be, but for a factor of 2.
+  /// \return how many rows are matched: all, or the matrix is singular \note Collective.
+  int match() {
+    int matched = 0;
+    if (rank_ == 0) {
+      matched = matchWith(0);
+      int can = maxHalvings, cannot = -1;  // halvings of 1
+      while (matched == numRows_ && can - cannot > 1) {
+        const int halvings = (can + cannot) / 2;
+        (matchWith(std::ldexp(1.0, -halvings)) == numRows_ ? can : cannot) = halvings;
+      }
+      if (matched == numRows_) {
+        matchWith(can == maxHalvings ? 0 : std::ldexp(1.0, -can));
+        for (int column = 0; column < numRows_; ++column) {
+          columnOf_[match_[column]] = column;
+        }
+      }
+    }
+    mpiCheck(MPI_Bcast(&matched, 1, MPI_INT, 0, comm_), "MPI_Bcast");
+    mpiCheck(MPI_Bcast(columnOf_.data(), numRows_, MPI_INT, 0, comm_), "MPI_Bcast");
+    return matched;
+  }
+
+  /// By row, after all have been matched.
+  const std::vector<int>& columnOf() const { return columnOf_; }
+
+ private:
+  static constexpr int maxHalvings = 64;
+
+  /// How much comes from each rank, and where it goes on rank 0.
+  struct Place {
+    std::vector<int> counts, first;
+    Place() = default;
+    explicit Place(int ranks) : counts(ranks), first(ranks) {}
+    void gather(MPI_Comm comm, int mine) {
+      mpiCheck(MPI_Gather(&mine, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, comm), "MPI_Gather");
+      for (std::size_t rank = 1; rank < counts.size(); ++rank) {
+        first[rank] = first[rank - 1] + counts[rank - 1];
+      }
+    }
+    std::size_t total() const {
+      return static_cast<std::size_t>(first.back()) + static_cast<std::size_t>(counts.back());
+    }
+  };
+
+  /// With entries of at least this size. BTF's columns are our rows.
+  int matchWith(double smallest) {
+    large_.clear();
+    for (int row = 0; row < numRows_; ++row) {
+      for (int k = offsets_[row]; k < offsets_[row + 1]; ++k) {
+        if (sizes_[k] >= smallest) {
+          large_.push_back(columns_[k]);
+        }
+      }
+      largeOffsets_[row + 1] = static_cast<int>(large_.size());
+    }
+    double steps = 0;
+    return btf_maxtrans(numRows_, numRows_, largeOffsets_.data(), large_.data(), 0, &steps, match_.data(),
+                        work_.data());
+  }
+
+  MPI_Comm comm_;
+  int rank_ = 0, numRows_;
+  std::vector<int> offsets_, columns_, large_, largeOffsets_, match_, work_, columnOf_;
+  std::vector<double> sizes_;
+};
+
 class SuperluDist : public DirectEngine {
  public:
   SuperluDist(MPI_Comm comm, const DirectOptions& options) {
@@ -81,7 +208,10 @@ class SuperluDist : public DirectEngine {
 
   long long mostEntries() const override { return std::numeric_limits<int_t>::max(); }
 
-  void take(DistributedRows rows) override { given_ = std::move(rows); }
+  void take(DistributedRows rows) override {
+    all_ = std::move(rows);
+    takeValues(std::move(all_.values), std::move(all_.sizes));
+  }
 
   std::string factor() override {
     dScalePermstructInit(given_.whole, given_.whole, &permutation_);
@@ -90,12 +220,29 @@ class SuperluDist : public DirectEngine {
     return factorAs(DOFACT);
   }
 
-  void takeValues(std::vector<double> values) override { given_.values = std::move(values); }
+  void takeValues(std::vector<double> values, std::vector<double> sizes) override {
+    DistributedRows rows;
+    rows.whole = all_.whole;
+    rows.first = all_.first;
+    rows.offsets.assign(1, 0);
+    for (int row = 0; row < all_.count(); ++row) {
+      for (int k = all_.offsets[row]; k < all_.offsets[row + 1]; ++k) {
+        if (values[k] != 0) {  // also if it is not a number
+          rows.columns.push_back(all_.columns[k]);
+          rows.values.push_back(values[k]);
+          rows.sizes.push_back(sizes[k]);
+        }
+      }
+      rows.offsets.push_back(static_cast<int>(rows.columns.size()));
+    }
+    hasNewPattern_ = hasNewPattern_ || rows.offsets != given_.offsets || rows.columns != given_.columns;
+    given_ = std::move(rows);
+  }
 
   std::string refactor() override {
     freeFactors();
     freeMatrix();
-    return factorAs(factored_ ? SamePattern : DOFACT);
+    return factorAs(onAnyRank(hasNewPattern_ || !factored_ || hasWeakPivot()) ? DOFACT : SamePattern);
   }
 
   DirectReport count() const override { return report_; }
@@ -119,6 +266,13 @@ class SuperluDist : public DirectEngine {
 
  private:
   std::string factorAs(fact_t fact) {
+    factored_ = false;
+    if (fact == DOFACT) {
+      if (std::string error = permuteRows(); !error.empty()) {
+        return error;
+      }
+    }
+    hasNewPattern_ = false;
     setMatrix();
     options_.Fact = fact;
     SuperLUStat_t statistics;
@@ -135,6 +289,46 @@ class SuperluDist : public DirectEngine {
     }
     PStatFree(&statistics);
     return errorText(info);
+  }
+
+  bool onAnyRank(bool mine) const {
+    int any = mine ? 1 : 0;
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, grid_.comm), "MPI_Allreduce");
+    return any != 0;
+  }
+
+  /// Whether a row of this rank has none, or only a small entry, in the column that it is matched with.
+  bool hasWeakPivot() const {
+    for (int row = 0; row < given_.count(); ++row) {
+      const int column = columnOf_.empty() ? given_.first + row : columnOf_[given_.first + row];
+      bool isStrong = false;
+      for (int k = given_.offsets[row]; k < given_.offsets[row + 1]; ++k) {
+        isStrong = isStrong || (given_.columns[k] == column && given_.sizes[k] >= strongPivot);
+      }
+      if (!isStrong) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /// \return an error text on all ranks, or nothing \note Collective.
+  std::string permuteRows() {
+    columnOf_.clear();
+    options_.RowPerm = NOROWPERM;
+    if (!onAnyRank(hasWeakPivot())) {
+      return {};
+    }
+    RowMatching matching(grid_.comm, given_);
+    const int matched = matching.match();
+    if (matched < given_.whole) {
+      return "SuperLU_DIST: the matrix of " + std::to_string(given_.whole) + " rows is singular, only " +
+             std::to_string(matched) + " of its rows can be matched with columns in which they have entries";
+    }
+    columnOf_ = matching.columnOf();
+    options_.RowPerm = MY_PERMR;
+    std::copy(columnOf_.begin(), columnOf_.end(), permutation_.perm_r);
+    return {};
   }
 
   int drive(double* x, int stride, int columns, double* backwardError, SuperLUStat_t& statistics) {
@@ -204,7 +398,10 @@ class SuperluDist : public DirectEngine {
                     : start + "is refused (info = " + std::to_string(info) + ")";
   }
 
-  DistributedRows given_;
+  DistributedRows all_;        // without values
+  std::vector<int> columnOf_;  // that a row is matched with, by row of the whole matrix; empty: its diagonal
+  DistributedRows given_;      // those that are not 0
+  bool hasNewPattern_ = true;
   gridinfo_t grid_{};
   superlu_dist_options_t options_{};
   SuperMatrix matrix_{};
