@@ -5,8 +5,10 @@
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "Komvos_Error.hpp"
 #include "Komvos_LevelOptions.hpp"
@@ -17,9 +19,10 @@
 // How this works. First the exchanges of all levels are planned, those of one communicator together: to agree on twenty
 // halos then costs what it costs for one. Ranks that rebalancing left without a part of a level have no part in its
 // exchanges: what its ranks throw is kept until all have planned all that they have a part in, and all throw. Then
-// level by level, from the finest, matrices are replaced by node-aware ones, P and R with an importer by
-// RebalancedTransfer, then smoothers; nothing in that is collective on a finer level than the one at hand. Whatever a
-// rank throws there is kept until all have come to the end, where all throw.
+// level by level, from the finest, what takes their place is made: node-aware matrices, RebalancedTransfer for P and R
+// with an importer, then smoothers; nothing in that is collective on a finer level than the one at hand. Whatever a
+// rank throws there is kept until all have come to the end, where all throw. The hierarchy is changed only after that:
+// one that some ranks had changed in part could not be used any more.
 namespace Komvos {
 
 namespace {
@@ -42,6 +45,18 @@ class HierarchyWalk {
 
   NodeAwareHierarchy run() {
     plan();
+    throwOnAllIfAny(finest_, Impl::errorIn([&] { makeReplacements(); }));
+    for (const std::function<void()>& change : changes_) {
+      change();
+    }
+    if (mapsChanged_) {
+      levels_.renewVectors();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void makeReplacements() {
     for (int level = 0; level < levels_.count(); ++level) {
       for (const char* const name : {"A", "P", "R", "Pbar"}) {
         replaceMatrix(level, name);
@@ -52,13 +67,8 @@ class HierarchyWalk {
         replaceSmoother(level, name);
       }
     }
-    if (mapsChanged_) {
-      levels_.renewVectors();
-    }
-    return std::move(result_);
   }
 
- private:
   /// A solver on the coarsest level has a copy of the matrix; nobody multiplies with it.
   bool isSolved(int level) const {
     const MueLuSmoother smoother = levels_.smoother(level, "PreSmoother");
@@ -147,7 +157,7 @@ class HierarchyWalk {
     }
     const RCP<NodeAwareMatrix> ours = matrices_.at(before.get());
     if (!levels_.isSet(level, name)) {
-      levels_.setMatrix(level, name, ours);
+      changes_.push_back([=] { levels_.setMatrix(level, name, ours); });
     }
     result_.exchanges.push_back({level, name, ours, nullptr});
   }
@@ -167,13 +177,13 @@ class HierarchyWalk {
     }
     const std::shared_ptr<const NodeAwareImport<>> exchange = importers_.at(importer.get());
     for (const char* const name : {"P", "R", "Pbar"}) {
-      const RCP<const Matrix> matrix = levels_.matrix(level, name);
-      if (!matrix.is_null()) {
+      if (const RCP<const Matrix> before = matrixToReplace(level, name); !before.is_null()) {
         const bool restricts = name[0] == 'R';
-        levels_.setTransfer(level, name, rcp(new Impl::RebalancedTransfer(matrix, exchange, restricts)));
+        const auto transfer = rcp(new Impl::RebalancedTransfer(matrices_.at(before.get()), exchange, restricts));
+        changes_.push_back([=] { levels_.setTransfer(level, name, transfer); });
       }
     }
-    levels_.removeImporter(level);
+    changes_.push_back([=] { levels_.removeImporter(level); });
     mapsChanged_ = true;
     result_.exchanges.push_back({level, "Importer", Teuchos::null, exchange});
   }
@@ -189,8 +199,8 @@ class HierarchyWalk {
     } else if (isNew) {
       known->second = Impl::replaceSmoother(before, matrices_.at(before.matrix.get()));
     }
-    if (known->second.smoother) {
-      levels_.setSmoother(level, name, known->second.smoother);
+    if (const auto smoother = known->second.smoother) {
+      changes_.push_back([=] { levels_.setSmoother(level, name, smoother); });
     }
     if (isNew && !known->second.whyKept.empty()) {
       result_.kept.push_back("level " + std::to_string(level) + ", " + name + ": " + known->second.whyKept);
@@ -201,6 +211,7 @@ class HierarchyWalk {
   MPI_Comm finest_;
   Impl::LevelOptions options_;
   NodeAwareHierarchy result_;
+  std::vector<std::function<void()>> changes_;  // of the hierarchy, in this order
   bool mapsChanged_ = false;
   std::map<const Matrix*, RCP<NodeAwareMatrix>> matrices_;
   std::vector<RCP<const Matrix>> originals_;

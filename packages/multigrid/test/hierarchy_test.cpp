@@ -7,6 +7,8 @@
 #include <MueLu_CreateTpetraPreconditioner.hpp>
 #include <MueLu_TpetraOperator.hpp>
 #include <Tpetra_Core.hpp>
+#include <Xpetra_TpetraMap.hpp>
+#include <Xpetra_TpetraMultiVector.hpp>
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -445,6 +447,88 @@ TEST(RebalancedTransfer, LeavesNobodyWaitingWhereOneRankHasNoMemory) {
         EXPECT_LT(differenceOf(expected, y), 1e-13);
       }
     }
+  }
+}
+
+/// What a cycle calls on a level, where one rank has no memory: nobody waits, and that rank's result is NaN.
+TEST(NodeAwareHierarchy, NobodyWaitsInACycleForAMatrixOrATransferThatFails) {
+  using XpetraOperator = Xpetra::Operator<double, Komvos::DefaultLocalOrdinal, GO, Komvos::DefaultNode>;
+  const auto matrix = grid(edge, 0.2);
+  const int guilty = worldSize() / 2;
+  for (const Rebalance rebalance : {Rebalance::none, Rebalance::byImporter}) {
+    const auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, rebalance));
+    Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+    const auto& hierarchy = preconditioner->GetHierarchy();
+    for (const auto& [level, name] : {std::pair(0, "A"), std::pair(1, "P"), std::pair(1, "R")}) {
+      if (!hierarchy->GetLevel(level)->IsAvailable(name)) {
+        continue;  // rebalancing has left this rank without a part of it, or there is one level
+      }
+      SCOPED_TRACE(std::string(name) + (rebalance == Rebalance::none ? "" : ", rebalanced"));
+      const auto op = hierarchy->GetLevel(level)->Get<RCP<XpetraOperator>>(name);
+      for (const bool isResidual : {false, true}) {
+        if (isResidual && std::string(name) != "A") {
+          continue;
+        }
+        const std::size_t columns = isResidual ? 5 : 3;  // that it has no vectors for
+        const auto tpetraX = rcp(new Vector(Xpetra::toTpetra(op->getDomainMap()), columns));
+        const auto tpetraB = rcp(new Vector(Xpetra::toTpetra(op->getRangeMap()), columns));
+        const auto tpetraY = rcp(new Vector(tpetraB->getMap(), columns)), expected = rcp(new Vector(*tpetraY));
+        const auto x = Xpetra::toXpetra(tpetraX), b = Xpetra::toXpetra(tpetraB), y = Xpetra::toXpetra(tpetraY);
+        tpetraX->randomize();
+        tpetraB->randomize();
+        const auto run = [&, &op = op] { isResidual ? op->residual(*x, *b, *y) : op->apply(*x, *y); };
+        if (worldSize() == 1) {
+          const FailingKokkos failing(0);
+          EXPECT_THROW(run(), std::bad_alloc);
+          continue;
+        }
+        if (matrix->getComm()->getRank() == guilty) {
+          const FailingKokkos failing(0);
+          EXPECT_NO_THROW(run());
+        } else {
+          EXPECT_NO_THROW(run());
+        }
+        if (matrix->getComm()->getRank() == guilty && tpetraY->getLocalLength() > 0) {
+          EXPECT_TRUE(std::isnan(tpetraY->getLocalViewHost(Tpetra::Access::ReadOnly)(0, 0)));
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        run();
+        std::vector<double> norms(columns);
+        tpetraY->norm2(Teuchos::ArrayView<double>(norms));
+        EXPECT_TRUE(std::all_of(norms.begin(), norms.end(), [](double norm) { return std::isfinite(norm); }));
+      }
+    }
+  }
+}
+
+/// An error on one rank is one on all, and the hierarchy still is what it was.
+TEST(NodeAwareHierarchy, IsLeftAsItWasWhereOneRankHasNoMemory) {
+  const auto matrix = grid(edge, 0.2);
+  for (const std::size_t number : {1, 3}) {  // Jacobi and symmetric Gauss-Seidel of two sweeps, made again for one
+    const auto preconditioner = stock(matrix, parametersOf(smoothers()[number], false, Rebalance::byImporter));
+    Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+    b.randomize();
+    preconditioner->apply(b, x);
+    int failures = 0;
+    for (int passes = 0, failed = 1; failed != 0; passes = 2 * passes + 1) {
+      SCOPED_TRACE(passes);
+      failed = 0;
+      try {
+        if (matrix->getComm()->getRank() == worldSize() - 1) {
+          const FailingKokkos failing(passes);
+          Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+        } else {
+          Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+        }
+      } catch (const Komvos::Error&) {
+        failed = 1;
+      }
+      EXPECT_EQ(failed, largest(*matrix->getComm(), failed)) << "an error on all ranks, or on none";
+      failures += failed;
+      preconditioner->apply(b, y);
+      EXPECT_LT(differenceOf(x, y), 1e-13);
+    }
+    EXPECT_GT(failures, 0);
   }
 }
 

@@ -14,7 +14,9 @@
 #include <exception>
 #include <iostream>
 #include <limits>
+#include <string>
 #include <utility>
+#include <vector>
 
 // How this works. A level is a table of named entries, each of one type, mostly of an Xpetra base class: an operator is
 // an RCP<Xpetra::Matrix>, or an RCP<Xpetra::Operator> where rebalancing may leave ranks without one. Get() of the base
@@ -44,23 +46,59 @@ using Smoother = MueLu::SmootherBase<SC, LO, GO, NO>;
 using Ifpack2Smoother = MueLu::Ifpack2Smoother<SC, LO, GO, NO>;
 using TrilinosSmoother = MueLu::TrilinosSmoother<SC, LO, GO, NO>;
 
+/// What replaces MueLu's objects on a level.
+///
+/// What fails on one rank need not fail on the others, which an exception would leave waiting in the V-cycle. So the
+/// reason goes to stderr, and the result of this rank is NaN, which a solver's next norm shows to all.
+class PlaceInCycle {
+ public:
+  /// \param isAlone the finest level has one rank
+  PlaceInCycle(int level, bool isAlone) : level_(level), isAlone_(isAlone) {}
+  template <class Work>
+  void run(const char* what, Tpetra::MultiVector<>& result, const Work& work) const {
+    try {
+      work();
+    } catch (const std::exception& error) {
+      if (isAlone_) {
+        throw;
+      }
+      std::cerr << "komvos: no " + std::string(what) + " on level " + std::to_string(level_) +
+                       " of the hierarchy: " + error.what() + "\n"
+                << std::flush;
+      result.putScalar(std::numeric_limits<SC>::quiet_NaN());
+    }
+  }
+
+ private:
+  int level_;
+  bool isAlone_;
+};
+
 /// A matrix of ours where MueLu expects one of Xpetra's.
 class LevelMatrix : public XpetraTpetraCrsMatrix {
  public:
-  explicit LevelMatrix(const RCP<NodeAwareCrsMatrix<>>& matrix)
-      : XpetraTpetraCrsMatrix(RCP<Tpetra::CrsMatrix<>>(matrix)), matrix_(matrix) {}
+  LevelMatrix(const RCP<NodeAwareCrsMatrix<>>& matrix, PlaceInCycle place)
+      : XpetraTpetraCrsMatrix(RCP<Tpetra::CrsMatrix<>>(matrix)), matrix_(matrix), place_(place) {}
+  using XpetraTpetraCrsMatrix::apply;
+  void apply(const XpetraVectors& x, XpetraVectors& y, Teuchos::ETransp mode, DefaultScalar alpha,
+             DefaultScalar beta) const override {
+    auto& result = Xpetra::toTpetra(y);
+    place_.run("product", result, [&] { matrix_->apply(Xpetra::toTpetra(x), result, mode, alpha, beta); });
+  }
   void residual(const XpetraVectors& x, const XpetraVectors& b, XpetraVectors& r) const override {
-    matrix_->residual(Xpetra::toTpetra(x), Xpetra::toTpetra(b), Xpetra::toTpetra(r));
+    auto& result = Xpetra::toTpetra(r);
+    place_.run("residual", result, [&] { matrix_->residual(Xpetra::toTpetra(x), Xpetra::toTpetra(b), result); });
   }
 
  private:
   RCP<NodeAwareCrsMatrix<>> matrix_;
+  PlaceInCycle place_;
 };
 
 /// An operator of Tpetra's where MueLu expects one of Xpetra's.
 class LevelOperatorWrap : public XpetraOperator {
  public:
-  explicit LevelOperatorWrap(RCP<const Tpetra::Operator<>> op) : op_(std::move(op)) {}
+  LevelOperatorWrap(RCP<const Tpetra::Operator<>> op, PlaceInCycle place) : op_(std::move(op)), place_(place) {}
   const RCP<const Tpetra::Operator<>>& wrapped() const { return op_; }
   /// An RCP<const Map>, and const itself from Trilinos 16 on.
   using MapPointer = decltype(std::declval<const XpetraOperator&>().getDomainMap());
@@ -68,7 +106,8 @@ class LevelOperatorWrap : public XpetraOperator {
   MapPointer getRangeMap() const override { return Xpetra::toXpetra(op_->getRangeMap()); }
   bool hasTransposeApply() const override { return op_->hasTransposeApply(); }
   void apply(const XpetraVectors& x, XpetraVectors& y, Teuchos::ETransp mode, SC alpha, SC beta) const override {
-    op_->apply(Xpetra::toTpetra(x), Xpetra::toTpetra(y), mode, alpha, beta);
+    auto& result = Xpetra::toTpetra(y);
+    place_.run("transfer", result, [&] { op_->apply(Xpetra::toTpetra(x), result, mode, alpha, beta); });
   }
   void residual(const XpetraVectors& x, const XpetraVectors& b, XpetraVectors& r) const override {
     r.update(Teuchos::ScalarTraits<SC>::one(), b, Teuchos::ScalarTraits<SC>::zero());
@@ -77,34 +116,23 @@ class LevelOperatorWrap : public XpetraOperator {
 
  private:
   RCP<const Tpetra::Operator<>> op_;
+  PlaceInCycle place_;
 };
 
 /// A smoother of ours where MueLu expects one of its own.
-///
-/// What fails on one rank need not fail on the others, which an exception would leave waiting in the V-cycle. So the
-/// reason goes to stderr, and the solution of this rank is NaN, which a solver's next norm shows to all.
 class LevelSmootherWrap : public Smoother {
  public:
-  /// \param isAlone the finest level has one rank
-  LevelSmootherWrap(std::shared_ptr<const LevelSmoother> smoother, int level, bool isAlone)
-      : smoother_(std::move(smoother)), level_(level), isAlone_(isAlone) {}
+  LevelSmootherWrap(std::shared_ptr<const LevelSmoother> smoother, PlaceInCycle place)
+      : smoother_(std::move(smoother)), place_(place) {}
   void Apply(XpetraVectors& x, const XpetraVectors& b, bool zeroGuess) const override {
-    try {
-      smoother_->apply(Xpetra::toTpetra(x), Xpetra::toTpetra(b), zeroGuess);
-    } catch (const std::exception& error) {
-      if (isAlone_) {
-        throw;
-      }
-      std::cerr << "komvos: no solution on level " << level_ << " of the hierarchy: " << error.what() << std::endl;
-      Xpetra::toTpetra(x).putScalar(std::numeric_limits<DefaultScalar>::quiet_NaN());
-    }
+    auto& result = Xpetra::toTpetra(x);
+    place_.run("solution", result, [&] { smoother_->apply(result, Xpetra::toTpetra(b), zeroGuess); });
   }
   size_t getNodeSmootherComplexity() const override { return smoother_->complexity(); }
 
  private:
   std::shared_ptr<const LevelSmoother> smoother_;
-  int level_;
-  bool isAlone_;
+  PlaceInCycle place_;
 };
 
 RCP<MueLu::Level> levelOf(MueLuHierarchy& hierarchy, int level) { return hierarchy.GetLevel(level); }
@@ -154,6 +182,25 @@ void put(MueLu::Level& level, const std::string& name, const Entry& entry) {
   }
 }
 
+PlaceInCycle placeOf(MueLuHierarchy& hierarchy, int level) {
+  const auto finest = operatorOf(*levelOf(hierarchy, 0), "A");
+  return {level, !finest.is_null() && finest->getDomainMap()->getComm()->getSize() == 1};
+}
+
+/// MueLu's own factories: Ifpack2 refuses them, MueLu takes them out of the list before.
+void removeFactories(Teuchos::ParameterList& parameters) {
+  std::vector<std::string> names;
+  for (auto entry = parameters.begin(); entry != parameters.end(); ++entry) {
+    const std::string& name = parameters.name(entry);
+    if (parameters.isType<RCP<const MueLu::FactoryBase>>(name) || parameters.isType<RCP<MueLu::FactoryBase>>(name)) {
+      names.push_back(name);
+    }
+  }
+  for (const std::string& name : names) {
+    parameters.remove(name);
+  }
+}
+
 bool holdsMatrix(MueLu::Level& level, const std::string& name) {
   return level.GetTypeName(name).find("Xpetra::Matrix<") != std::string::npos;
 }
@@ -173,7 +220,8 @@ bool MueLuLevels::isSet(int level, const std::string& name) const {
 
 void MueLuLevels::setMatrix(int level, const std::string& name, const RCP<NodeAwareCrsMatrix<>>& matrix) {
   MueLu::Level& entries = *levelOf(hierarchy_, level);
-  const RCP<XpetraMatrix> wrapped = rcp(new XpetraCrsMatrixWrap(RCP<XpetraCrsMatrix>(rcp(new LevelMatrix(matrix)))));
+  const RCP<XpetraMatrix> wrapped =
+      rcp(new XpetraCrsMatrixWrap(RCP<XpetraCrsMatrix>(rcp(new LevelMatrix(matrix, placeOf(hierarchy_, level))))));
   if (const auto before = rcp_dynamic_cast<XpetraMatrix>(operatorOf(entries, name)); !before.is_null()) {
     if (before->IsView("stridedMaps")) {
       wrapped->CreateView("stridedMaps", before);
@@ -210,7 +258,8 @@ RCP<const Tpetra::Import<>> MueLuLevels::importer(int level) const {
 }
 
 void MueLuLevels::setTransfer(int level, const std::string& name, const RCP<const Tpetra::Operator<>>& transfer) {
-  put<RCP<XpetraOperator>>(*levelOf(hierarchy_, level), name, rcp(new LevelOperatorWrap(transfer)));
+  put<RCP<XpetraOperator>>(*levelOf(hierarchy_, level), name,
+                           rcp(new LevelOperatorWrap(transfer, placeOf(hierarchy_, level))));
 }
 
 RCP<const Tpetra::Operator<>> MueLuLevels::transfer(int level, const std::string& name) const {
@@ -243,6 +292,7 @@ MueLuSmoother MueLuLevels::smoother(int level, const std::string& name) const {
   if (!ifpack2.is_null()) {
     result.ifpack2 = ifpack2->getPreconditioner();
     result.parameters = ifpack2->GetParameterList();
+    removeFactories(result.parameters);
     result.matrix = rcp_dynamic_cast<const Tpetra::CrsMatrix<>>(result.ifpack2->getMatrix());
   }
   return result;
@@ -250,9 +300,8 @@ MueLuSmoother MueLuLevels::smoother(int level, const std::string& name) const {
 
 void MueLuLevels::setSmoother(int level, const std::string& name,
                               const std::shared_ptr<const LevelSmoother>& smoother) {
-  const auto finest = operatorOf(*levelOf(hierarchy_, 0), "A");
-  const bool isAlone = !finest.is_null() && finest->getDomainMap()->getComm()->getSize() == 1;
-  put<RCP<Smoother>>(*levelOf(hierarchy_, level), name, rcp(new LevelSmootherWrap(smoother, level, isAlone)));
+  put<RCP<Smoother>>(*levelOf(hierarchy_, level), name,
+                     rcp(new LevelSmootherWrap(smoother, placeOf(hierarchy_, level))));
 }
 
 void MueLuLevels::removeSmoother(int level, const std::string& name) {

@@ -47,6 +47,9 @@ struct MueLuSmoother {
 
 /// Gets and replaces what a hierarchy keeps on its levels, by MueLu's names: "A", "P", "R", "PreSmoother" and so on.
 /// Where rebalancing left a rank without a part of a level, there is nothing on it.
+///
+/// Where a matrix, a transfer or a smoother that was set throws on a rank in a cycle of several, the reason goes to
+/// stderr and the rank's result becomes NaN, so that no other rank waits for it.
 class MueLuLevels {
  public:
   explicit MueLuLevels(MueLuHierarchy& hierarchy) : hierarchy_(hierarchy) {}
@@ -71,8 +74,6 @@ class MueLuLevels {
   void removeImporter(int level);
 
   MueLuSmoother smoother(int level, const std::string& name) const;
-  /// Where it throws on a rank in a cycle of several, the reason goes to stderr and the rank's solution becomes NaN, so
-  /// that no other rank waits for it.
   void setSmoother(int level, const std::string& name, const std::shared_ptr<const LevelSmoother>& smoother);
   void removeSmoother(int level, const std::string& name);
 
