@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cctype>
 #include <exception>
+#include <iostream>
 #include <optional>
 #include <set>
 #include <string>
@@ -74,86 +75,143 @@ struct CoarsestChoice {
   }
 };
 
-/// Names of direct solvers, in small letters, that this Amesos2 does not have. Its header with Amesos2::query() needs
-/// headers that packages of Trilinos leave out.
-const std::set<std::string> missingInAmesos2 = {
-#ifndef HAVE_AMESOS2_SUPERLU
+/// MueLu's names of smoothers, and of no solver, for a coarsest level. It takes any other name for a direct solver of
+/// Amesos2's, and the letters must be these.
+const std::set<std::string> smoothersOfMueLu = {"none",
+                                                "matlab",
+                                                "RELAXATION",
+                                                "CHEBYSHEV",
+                                                "ILUT",
+                                                "ILU",
+                                                "RILUK",
+                                                "SCHWARZ",
+                                                "Amesos",
+                                                "BLOCK RELAXATION",
+                                                "BLOCK_RELAXATION",
+                                                "BLOCKRELAXATION",
+                                                "SPARSE BLOCK RELAXATION",
+                                                "SPARSE_BLOCK_RELAXATION",
+                                                "SPARSEBLOCKRELAXATION",
+                                                "LINESMOOTHING_BANDEDRELAXATION",
+                                                "LINESMOOTHING_BANDED_RELAXATION",
+                                                "LINESMOOTHING_BANDED RELAXATION",
+                                                "LINESMOOTHING_TRIDIRELAXATION",
+                                                "LINESMOOTHING_TRIDI_RELAXATION",
+                                                "LINESMOOTHING_TRIDI RELAXATION",
+                                                "LINESMOOTHING_TRIDIAGONALRELAXATION",
+                                                "LINESMOOTHING_TRIDIAGONAL_RELAXATION",
+                                                "LINESMOOTHING_TRIDIAGONAL RELAXATION",
+                                                "TOPOLOGICAL",
+                                                "FAST_ILU",
+                                                "FAST_IC",
+                                                "FAST_ILDL",
+                                                "HIPTMAIR"};
+
+/// Direct solvers that this Amesos2 has beside KLU2, in small letters. Its header with Amesos2::query() needs headers
+/// that packages of Trilinos leave out.
+const std::set<std::string> solversOfAmesos2 = {
+#ifdef HAVE_AMESOS2_SUPERLU
     "superlu",
-    "amesos2_superlu",
 #endif
-#ifndef HAVE_AMESOS2_SUPERLUDIST
-    "superlu_dist",
-    "superludist",
-    "amesos2_superlu_dist",
-    "amesos2_superludist",
+#ifdef HAVE_AMESOS2_SUPERLUDIST
+    "superlu_dist", "superludist",
 #endif
-#ifndef HAVE_AMESOS2_SUPERLUMT
-    "superlu_mt",
-    "superlumt",
-    "amesos2_superlu_mt",
-    "amesos2_superlumt",
+#ifdef HAVE_AMESOS2_SUPERLUMT
+    "superlu_mt",   "superlumt",
 #endif
-#ifndef HAVE_AMESOS2_UMFPACK
+#ifdef HAVE_AMESOS2_UMFPACK
     "umfpack",
-    "amesos2_umfpack",
 #endif
-#ifndef HAVE_AMESOS2_MUMPS
+#ifdef HAVE_AMESOS2_MUMPS
     "mumps",
-    "amesos2_mumps",
 #endif
-#ifndef HAVE_AMESOS2_BASKER
+#ifdef HAVE_AMESOS2_BASKER
     "basker",
-    "amesos2_basker",
 #endif
-#if !defined(HAVE_AMESOS2_CHOLMOD) || !defined(HAVE_AMESOS2_EXPERIMENTAL)
+#if defined(HAVE_AMESOS2_CHOLMOD) && defined(HAVE_AMESOS2_EXPERIMENTAL)
     "cholmod",
-    "amesos2_cholmod",
 #endif
-#ifndef HAVE_AMESOS2_LAPACK
+#ifdef HAVE_AMESOS2_LAPACK
     "lapack",
-    "amesos2_lapack",
 #endif
-#ifndef HAVE_AMESOS2_PARDISO_MKL
-    "pardisomkl",
-    "pardiso_mkl",
-    "amesos2_pardisomkl",
-    "amesos2_pardiso_mkl",
+#ifdef HAVE_AMESOS2_PARDISO_MKL
+    "pardisomkl",   "pardiso_mkl",
 #endif
-#ifndef HAVE_AMESOS2_STRUMPACK
+#ifdef HAVE_AMESOS2_STRUMPACK
     "strumpack",
-    "amesos2_strumpack",
 #endif
-#if !defined(HAVE_AMESOS2_SHYLUBASKER) && !defined(HAVE_AMESOS2_SHYLU_NODEBASKER)
+#if defined(HAVE_AMESOS2_SHYLUBASKER) || defined(HAVE_AMESOS2_SHYLU_NODEBASKER)
     "shylubasker",
-    "amesos2_shylubasker",
 #endif
-#if !defined(HAVE_AMESOS2_TACHO) && !defined(HAVE_AMESOS2_SHYLU_NODETACHO)
+#if defined(HAVE_AMESOS2_TACHO) || defined(HAVE_AMESOS2_SHYLU_NODETACHO)
     "tacho",
-    "amesos2_tacho",
 #endif
-#if !defined(HAVE_AMESOS2_CUSOLVER) || !defined(HAVE_AMESOS2_CUSPARSE)
+#if defined(HAVE_AMESOS2_CUSOLVER) && defined(HAVE_AMESOS2_CUSPARSE)
     "cusolver",
-    "amesos2_cusolver",
 #endif
-#ifndef HAVE_AMESOS2_CSS_MKL
-    "cssmkl",
-    "css_mkl",
-    "amesos2_cssmkl",
-    "amesos2_css_mkl",
+#ifdef HAVE_AMESOS2_CSS_MKL
+    "cssmkl",       "css_mkl",
 #endif
 };
 
-/// Parameters of a coarse solver, or factories, are for MueLu's own. So are direct solvers that Amesos2 has, but not
-/// KLU2, which MueLu takes, too, for those that it has not: with a warning at a verbosity that is not our default.
-bool leavesCoarsestToUs(const Teuchos::ParameterList& parameters) {
-  if (parameters.isSublist("coarse: params") || parameters.isSublist("Hierarchy")) {
-    return false;
+/// The list is for MueLu's interpreter of parameters of ML, its predecessor.
+bool hasSyntaxOfMl(const Teuchos::ParameterList& parameters) {
+  const std::string name = "parameterlist: syntax";
+  return parameters.isType<std::string>(name) && parameters.get<std::string>(name) == "ml";
+}
+
+/// Whether something other than "coarse: type" says how the coarsest level is solved.
+bool describesCoarsest(const Teuchos::ParameterList& parameters) {
+  const auto isOfCoarsest = [](const Teuchos::ParameterList& list) {
+    return list.isParameter("coarse: type") || list.isParameter("coarse: params");
+  };
+  for (auto entry = parameters.begin(); entry != parameters.end(); ++entry) {
+    const std::string& name = parameters.name(entry);
+    if (name.rfind("level ", 0) == 0 && parameters.isSublist(name) && isOfCoarsest(parameters.sublist(name))) {
+      return true;
+    }
   }
-  std::string type = parameters.isParameter("coarse: type") ? parameters.get<std::string>("coarse: type") : "";
-  std::transform(type.begin(), type.end(), type.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const std::set<std::string> klu = {"", "klu", "klu2", "amesos-klu", "amesos_klu", "amesos2_klu", "amesos2_klu2"};
-  return klu.count(type) > 0 || missingInAmesos2.count(type) > 0;
+  return parameters.isSublist("coarse: params") || parameters.isSublist("coarse: list") ||
+         parameters.isSublist("Hierarchy");
+}
+
+/// In small letters, without the name of the package; empty if it is a smoother of MueLu's.
+std::string directSolverOf(const std::string& type, bool ofMl) {
+  if (ofMl ? type.rfind("Amesos", 0) != 0 : smoothersOfMueLu.count(type) > 0) {
+    return {};
+  }
+  std::string name = type;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::tolower(c)); });
+  for (const std::string prefix : {"amesos2_", "amesos_"}) {
+    name = name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
+  }
+  return name.empty() ? "klu" : name;
+}
+
+/// What "coarse: type" asks for. Factories, and parameters of a coarse solver, are for MueLu's own; so are direct
+/// solvers that Amesos2 has, but not KLU2, which MueLu also takes for those that Amesos2 has not.
+/// \param missing becomes the name of a solver that neither Amesos2 nor Komvos has: KLU takes its place
+CoarsestChoice coarsestOf(const Teuchos::ParameterList& parameters, std::string& missing) {
+  CoarsestChoice choice;
+  if (describesCoarsest(parameters)) {
+    return choice;
+  }
+  const std::string type = parameters.isType<std::string>("coarse: type") ? parameters.get<std::string>("coarse: type")
+                                                                          : std::string("Amesos2_KLU2");
+  const std::string solver = directSolverOf(type, hasSyntaxOfMl(parameters));
+  choice.ours = !solver.empty() && solversOfAmesos2.count(solver) == 0;
+  if (!choice.ours || solver == "klu" || solver == "klu2") {
+    return choice;
+  }
+  const bool isMumps = solver == "mumps", isSuperluDist = solver == "superlu_dist" || solver == "superludist";
+  const DirectMethod method = isMumps ? DirectMethod::mumps : DirectMethod::superluDist;
+  if ((isMumps || isSuperluDist) && DirectSolver::isAvailable(method)) {
+    choice.direct = method;
+  } else {
+    missing = type;
+  }
+  return choice;
 }
 
 /// Takes an entry of ours out of the list.
@@ -183,7 +241,7 @@ CoarseSolver::Copies takeCopies(Teuchos::ParameterList& parameters) {
                                : CoarseSolver::Copies::automatic;
 }
 
-/// \throws BadInput
+/// \return null: "klu" \throws BadInput
 std::optional<DirectMethod> takeCoarseMethod(Teuchos::ParameterList& parameters) {
   const std::string name = "node-aware: coarse method";
   const std::string text = take<std::string>(parameters, name, "a string").value_or("klu");
@@ -199,6 +257,37 @@ std::optional<DirectMethod> takeCoarseMethod(Teuchos::ParameterList& parameters)
     throw BadInput("MueLu parameter \"" + name + "\" is \"" + text + "\", not \"klu\", \"mumps\" or \"superlu-dist\"");
   }
   throw BadInput("MueLu parameter \"" + name + "\": Komvos was compiled without " + text);
+}
+
+/// Takes what says how the coarsest level is solved out of the list, where that is for us.
+/// \throws BadInput where entries contradict each other
+CoarsestChoice takeCoarsest(Teuchos::ParameterList& parameters, int rank) {
+  std::string missing;
+  CoarsestChoice coarsest = coarsestOf(parameters, missing);
+  const bool saysMethod = parameters.isParameter("node-aware: coarse method");
+  const bool saysType = parameters.isParameter("coarse: type");
+  const bool saysWhereToSolve = parameters.isParameter("node-aware: coarse solvers");
+  coarsest.copies = takeCopies(parameters);
+  const std::optional<DirectMethod> method = takeCoarseMethod(parameters);
+  if (saysMethod && (!coarsest.ours || (saysType && method != coarsest.direct))) {
+    throw BadInput(
+        "MueLu parameters \"node-aware: coarse method\" and \"coarse: type\", \"coarse: params\" or \"Hierarchy\" "
+        "contradict each other");
+  }
+  coarsest.direct = saysMethod ? method : coarsest.direct;
+  if (saysWhereToSolve && (coarsest.direct || !coarsest.ours)) {
+    throw BadInput(
+        "MueLu parameter \"node-aware: coarse solvers\" is for Komvos' own coarse solver, which \"node-aware: coarse "
+        "method\", \"coarse: type\", \"coarse: params\" or \"Hierarchy\" replaces");
+  }
+  if (!missing.empty() && rank == 0) {
+    std::cerr << "komvos: MueLu parameter \"coarse: type\" is \"" << missing
+              << "\", which this Amesos2 does not have: KLU solves on the coarsest level" << std::endl;
+  }
+  if (coarsest.ours) {  // cheap to set up; replaced below
+    parameters.set("coarse: type", hasSyntaxOfMl(parameters) ? "Jacobi" : "RELAXATION");
+  }
+  return coarsest;
 }
 
 /// Takes what concerns exchanges out of the list. \return whether the hierarchy becomes node-aware
@@ -275,19 +364,19 @@ class MueLuPreconditioner
     : public MueLu::TpetraOperator<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode> {
  public:
   using Hierarchy = Impl::MueLuHierarchy;
-  MueLuPreconditioner(const RCP<Hierarchy>& hierarchy, MPI_Comm comm, ExchangeOptions options, CoarsestChoice coarsest,
+  MueLuPreconditioner(const RCP<Hierarchy>& hierarchy, ExchangeOptions options, CoarsestChoice coarsest,
                       bool becomesNodeAware)
       : TpetraOperator(hierarchy),
-        comm_(comm),
         options_(std::move(options)),
         coarsest_(coarsest),
         becomesNodeAware_(becomesNodeAware) {}
 
-  /// After MueLu has set up the hierarchy, for the first time or again.
-  void addCoarseSolver() {
+  /// After MueLu has set up the hierarchy, for the first time or again. \param comm of the finest level, which may be
+  /// another one than before
+  void addCoarseSolver(MPI_Comm comm) {
     if (coarsest_.ours) {
       MueLuLevels levels(*GetHierarchy());
-      replaceCoarseSolver(comm_, levels, options_, coarsest_, solver_);
+      replaceCoarseSolver(comm, levels, options_, coarsest_, solver_);
     }
   }
   /// \return nothing if it is not asked for
@@ -296,23 +385,33 @@ class MueLuPreconditioner
   }
 
  private:
-  MPI_Comm comm_;  // of the finest level
   ExchangeOptions options_;
   CoarsestChoice coarsest_;
   bool becomesNodeAware_;
   std::shared_ptr<CoarsestSmoother> solver_;
 };
 
-/// Rank 0 reads the file. Teuchos' own function leaves the others waiting where it cannot. \note Collective.
-Teuchos::ParameterList readXml(const std::string& file, MPI_Comm comm) {
+MPI_Comm mpiOf(const Tpetra::CrsMatrix<>& matrix) {
+  return Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm());
+}
+
+/// Entries of the file are added to the list, in the place of those that it has. Rank 0 reads the file: Teuchos' own
+/// function leaves the others waiting where it cannot. \note Collective.
+void addXml(Teuchos::ParameterList& parameters, const std::string& file, MPI_Comm comm) {
   const std::string text = Impl::broadcastFile(comm, file, "MueLu parameters: " + file + " cannot be read");
-  Teuchos::ParameterList parameters;
   try {
     Teuchos::updateParametersFromXmlString(text, Teuchos::Ptr<Teuchos::ParameterList>(&parameters));
   } catch (const std::exception& thrown) {
     throw BadInput("MueLu parameters: " + file + " is not a ParameterList in XML: " + thrown.what());
   }
-  return parameters;
+}
+
+/// The file that the list names, as MueLu reads it. \note Collective.
+void addNamedXml(Teuchos::ParameterList& parameters, MPI_Comm comm) {
+  const std::string file = take<std::string>(parameters, "xml parameter file", "a string").value_or("");
+  if (!file.empty()) {
+    addXml(parameters, file, comm);
+  }
 }
 
 void visitLevels(const MueLuLevels& levels, const LevelOperatorVisitor& visit) {
@@ -334,35 +433,18 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
                                                   const LevelOperatorVisitor& visit, const ExchangeOptions& options,
                                                   NodeAwareHierarchy* made) {
   Teuchos::ParameterList parameters(given);
+  addNamedXml(parameters, mpiOf(*matrix));
   ExchangeOptions exchange = options;
   const bool becomesNodeAware = takeNodeAware(parameters, exchange);
-  CoarsestChoice coarsest;
-  const bool saysWhereToSolve = parameters.isParameter("node-aware: coarse solvers");
-  coarsest.copies = takeCopies(parameters);
-  coarsest.direct = takeCoarseMethod(parameters);
-  if (!parameters.isParameter("verbosity")) {
+  const CoarsestChoice coarsest = takeCoarsest(parameters, matrix->getComm()->getRank());
+  if (!parameters.isParameter("verbosity") && !hasSyntaxOfMl(parameters)) {
     parameters.set("verbosity", "none");
-  }
-  coarsest.ours = leavesCoarsestToUs(parameters);
-  if (coarsest.direct && !coarsest.ours) {
-    throw BadInput(
-        "MueLu parameters \"node-aware: coarse method\" and \"coarse: type\", \"coarse: params\" or \"Hierarchy\" "
-        "contradict each other");
-  }
-  if (saysWhereToSolve && (coarsest.direct || !coarsest.ours)) {
-    throw BadInput(
-        "MueLu parameter \"node-aware: coarse solvers\" is for Komvos' own coarse solver, which \"node-aware: coarse "
-        "method\", \"coarse: type\", \"coarse: params\" or \"Hierarchy\" replaces");
-  }
-  if (coarsest.ours) {
-    parameters.set("coarse: type", "RELAXATION");  // cheap to set up; replaced below
   }
   setUserData(parameters, nullspace, coordinates);
   const auto ordinary = MueLu::CreateTpetraPreconditioner(RCP<Tpetra::Operator<>>(matrix), parameters);
-  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm());
   const auto preconditioner =
-      Teuchos::rcp(new MueLuPreconditioner(ordinary->GetHierarchy(), comm, exchange, coarsest, becomesNodeAware));
-  preconditioner->addCoarseSolver();
+      Teuchos::rcp(new MueLuPreconditioner(ordinary->GetHierarchy(), exchange, coarsest, becomesNodeAware));
+  preconditioner->addCoarseSolver(mpiOf(*matrix));
   if (visit) {
     visitLevels(MueLuLevels(*preconditioner->GetHierarchy()), visit);
   }
@@ -377,8 +459,9 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
                                                   const RCP<Tpetra::MultiVector<>>& nullspace,
                                                   const RCP<Tpetra::MultiVector<>>& coordinates,
                                                   const ExchangeOptions& options, NodeAwareHierarchy* made) {
-  const MPI_Comm comm = Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm());
-  return createMueLuPreconditioner(matrix, readXml(xmlFile, comm), nullspace, coordinates, {}, options, made);
+  Teuchos::ParameterList parameters;
+  addXml(parameters, xmlFile, mpiOf(*matrix));
+  return createMueLuPreconditioner(matrix, parameters, nullspace, coordinates, {}, options, made);
 }
 
 NodeAwareHierarchy reuseMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>& matrix,
@@ -388,7 +471,7 @@ NodeAwareHierarchy reuseMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>& matr
     throw BadInput("reuseMueLuPreconditioner: createMueLuPreconditioner has not made this preconditioner");
   }
   MueLu::ReuseTpetraPreconditioner(matrix, *ours);
-  ours->addCoarseSolver();
+  ours->addCoarseSolver(mpiOf(*matrix));
   return ours->makeNodeAwareIfAsked();
 }
 

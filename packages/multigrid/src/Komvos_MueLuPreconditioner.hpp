@@ -18,11 +18,15 @@ namespace Komvos {
 /// One operator of a hierarchy: level 0 is the finest; name is "A", "P" or "R".
 using LevelOperatorVisitor = std::function<void(int level, const std::string& name, const Tpetra::CrsMatrix<>& matrix)>;
 
-/// As MueLu::CreateTpetraPreconditioner. Unless `parameters` have a "coarse: type" other than KLU2, "coarse: params" or
-/// a sublist "Hierarchy", the coarsest level is solved by Komvos' CoarseSolver (Debian 12's KLU2 is wrong on two ranks
-/// and more). MueLu prints nothing unless `parameters` set a "verbosity".
+/// As MueLu::CreateTpetraPreconditioner, also for ML's syntax. MueLu prints nothing unless `parameters` set a
+/// "verbosity".
 ///
-/// Entries of ours in the parameter list, or in MueLu's XML file:
+/// What solves on the coarsest level: MueLu's own if `parameters` have "coarse: params", a sublist "Hierarchy", a level
+/// with entries of that kind, or a "coarse: type" that is a smoother, or a direct solver that Amesos2 has. MUMPS and
+/// SuperLU_DIST that it has not are DirectSolver, if Komvos has them. Otherwise CoarseSolver, also in the place of KLU2
+/// (Debian 12's is wrong on two ranks and more); where a solver was named that nobody has, rank 0 says so on stderr.
+///
+/// Entries of ours in the parameter list, or in an XML file, also one that "xml parameter file" names:
 /// - "use node-aware": true lets all exchanges of a cycle be node-aware, by makeNodeAware(). Default: false.
 /// - "node-aware: route", "node-aware: pairing", "node-aware: on node", "node-aware: tuning": as the fields of
 ///   ExchangeOptions, which they take precedence over, as text.
