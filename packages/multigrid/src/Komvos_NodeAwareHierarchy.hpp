@@ -39,7 +39,7 @@ struct NodeAwareHierarchy {
 /// they are used:
 ///
 /// \code
-/// auto M = MueLu::CreateTpetraPreconditioner(A, parameters);
+/// auto M = MueLu::CreateTpetraPreconditioner(Teuchos::RCP<Tpetra::Operator<>>(A), parameters);
 /// Komvos::makeNodeAware(*M);
 /// \endcode
 ///
