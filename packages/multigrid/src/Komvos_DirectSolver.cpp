@@ -281,7 +281,7 @@ struct DirectSolver::State {
                       places = Impl::hashOfPlaces(matrix);
                       engine->take(std::move(given));
                     }));
-    afterFactoring(matrix, scaling, [&] { return engine->factor(); });
+    requireFactors(matrix, scaling, engine->factor());
   }
 
   /// \note Collective.
@@ -296,16 +296,30 @@ struct DirectSolver::State {
                                          std::to_string(engine->mostEntries()) + " at most, 2147483647 on a rank");
   }
 
-  template <class Factor>
-  void afterFactoring(const crs_matrix_type& matrix, const Scaling& scaling, const Factor& factor) {
-    throwOnAllIfAny(comm, factor());
-    report = engine->count();
-    double seconds[] = {report.analysisSeconds, report.factorSeconds};
-    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, seconds, 2, MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
-    report.analysisSeconds = seconds[0];
-    report.factorSeconds = seconds[1];
-    redistribute();
-    requireUsefulFactors(matrix, scaling);
+  /// \param error what a factorization returned; where its factors are of no use, others are tried. \note Collective.
+  void requireFactors(const crs_matrix_type& matrix, const Scaling& scaling, std::string error) {
+    error = useFactors(matrix, scaling, error);
+    while (!error.empty() && engine->canFactorOtherwise()) {
+      error = useFactors(matrix, scaling, engine->factorOtherwise());
+    }
+    throwOnAllIfAny(comm, error);
+  }
+
+  /// \return an error text on all ranks, or on none \note Collective.
+  std::string useFactors(const crs_matrix_type& matrix, const Scaling& scaling, const std::string& error) {
+    try {
+      throwOnAllIfAny(comm, error);
+      report = engine->count();
+      double seconds[] = {report.analysisSeconds, report.factorSeconds};
+      mpiCheck(MPI_Allreduce(MPI_IN_PLACE, seconds, 2, MPI_DOUBLE, MPI_MAX, comm), "MPI_Allreduce");
+      report.analysisSeconds = seconds[0];
+      report.factorSeconds = seconds[1];
+      redistribute();
+      requireUsefulFactors(matrix, scaling);
+      return {};
+    } catch (const BadInput& thrown) {  // by all ranks
+      return thrown.what();
+    }
   }
 
   /// The engine may want other rows than before. \note Collective.
@@ -453,7 +467,7 @@ void DirectSolver::refactor(const crs_matrix_type& matrix) {
   const Scaling scaling(matrix, state_->comm);
   throwOnAllIfAny(state_->comm,
                   Impl::errorIn([&] { state_->engine->takeValues(valuesOf(matrix), scaling.sizesOf(matrix)); }));
-  state_->afterFactoring(matrix, scaling, [&] { return state_->engine->refactor(); });
+  state_->requireFactors(matrix, scaling, state_->engine->refactor());
 }
 
 void DirectSolver::apply(const multivector_type& X, multivector_type& Y, Teuchos::ETransp mode, DefaultScalar alpha,

@@ -10,12 +10,14 @@
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
 #include <exception>
 #include <iostream>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "Komvos_Broadcast.hpp"
 #include "Komvos_CoarseSolver.hpp"
@@ -46,9 +48,11 @@ template <class Solver>
 class CoarsestSmootherOf : public CoarsestSmoother {
  public:
   template <class... Arguments>
-  explicit CoarsestSmootherOf(const Arguments&... arguments) : solver_(arguments...) {}
+  explicit CoarsestSmootherOf(std::string name, const Arguments&... arguments)
+      : name_(std::move(name)), solver_(arguments...) {}
   void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& rhs, bool) const override { solver_.apply(rhs, x); }
   std::size_t complexity() const override { return solver_.factorEntries(); }
+  std::string description() const override { return "Komvos: " + name_; }
   MPI_Comm comm() const override {
     return Tpetra::Details::extractMpiCommFromTeuchos(*solver_.getDomainMap()->getComm());
   }
@@ -56,22 +60,24 @@ class CoarsestSmootherOf : public CoarsestSmoother {
   void refactor(const Tpetra::CrsMatrix<>& matrix) override { solver_.refactor(matrix); }
 
  private:
+  std::string name_;
   Solver solver_;
 };
 
 /// What solves on the coarsest level.
 struct CoarsestChoice {
   bool ours = false;                   // else what MueLu takes
+  std::set<int> levelsOfMueLu;         // but on these
   std::optional<DirectMethod> direct;  // else CoarseSolver
   CoarseSolver::Copies copies = CoarseSolver::Copies::automatic;
 
   std::shared_ptr<CoarsestSmoother> make(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options) const {
     if (!direct) {
-      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>(matrix, options, copies);
+      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>("klu", matrix, options, copies);
     }
     DirectOptions directOptions;
     directOptions.exchange = options;
-    return std::make_shared<CoarsestSmootherOf<DirectSolver>>(matrix, *direct, directOptions);
+    return std::make_shared<CoarsestSmootherOf<DirectSolver>>(toString(*direct), matrix, *direct, directOptions);
   }
 };
 
@@ -160,17 +166,35 @@ bool hasSyntaxOfMl(const Teuchos::ParameterList& parameters) {
   return parameters.isType<std::string>(name) && parameters.get<std::string>(name) == "ml";
 }
 
-/// Whether something other than "coarse: type" says how the coarsest level is solved.
-bool describesCoarsest(const Teuchos::ParameterList& parameters) {
-  const auto isOfCoarsest = [](const Teuchos::ParameterList& list) {
-    return list.isParameter("coarse: type") || list.isParameter("coarse: params");
-  };
+/// Levels with lists of their own that say how they are solved if they are the coarsest ones. Those that have
+/// parameters alone mean the solver of the whole list: it is named there, for the whole list will have another one.
+std::set<int> takeLevelsOfMueLu(Teuchos::ParameterList& parameters, const std::string& type) {
+  std::set<int> levels;
+  std::vector<std::string> names;
   for (auto entry = parameters.begin(); entry != parameters.end(); ++entry) {
-    const std::string& name = parameters.name(entry);
-    if (name.rfind("level ", 0) == 0 && parameters.isSublist(name) && isOfCoarsest(parameters.sublist(name))) {
-      return true;
+    names.push_back(parameters.name(entry));
+  }
+  const std::string prefix = "level ";
+  for (const std::string& name : names) {
+    const bool isLevel = name.rfind(prefix, 0) == 0 && name.size() > prefix.size() && parameters.isSublist(name) &&
+                         std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
+                                     [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (!isLevel) {
+      continue;
+    }
+    Teuchos::ParameterList& list = parameters.sublist(name);
+    if (list.isParameter("coarse: params") && !list.isParameter("coarse: type")) {
+      list.set("coarse: type", type);
+    }
+    if (list.isParameter("coarse: type")) {
+      levels.insert(std::stoi(name.substr(prefix.size())));
     }
   }
+  return levels;
+}
+
+/// Whether something other than "coarse: type" says how the coarsest level is solved, whichever it is.
+bool describesCoarsest(const Teuchos::ParameterList& parameters) {
   return parameters.isSublist("coarse: params") || parameters.isSublist("coarse: list") ||
          parameters.isSublist("Hierarchy");
 }
@@ -189,29 +213,18 @@ std::string directSolverOf(const std::string& type, bool ofMl) {
   return name.empty() ? "klu" : name;
 }
 
-/// What "coarse: type" asks for. Factories, and parameters of a coarse solver, are for MueLu's own; so are direct
-/// solvers that Amesos2 has, but not KLU2, which MueLu also takes for those that Amesos2 has not.
-/// \param missing becomes the name of a solver that neither Amesos2 nor Komvos has: KLU takes its place
-CoarsestChoice coarsestOf(const Teuchos::ParameterList& parameters, std::string& missing) {
-  CoarsestChoice choice;
-  if (describesCoarsest(parameters)) {
-    return choice;
+std::string typeOfCoarsest(const Teuchos::ParameterList& parameters) {
+  return parameters.isType<std::string>("coarse: type") ? parameters.get<std::string>("coarse: type")
+         : hasSyntaxOfMl(parameters)                    ? "Amesos-KLU"
+                                                        : "Klu2";
+}
+
+/// One of ours by MueLu's name; null if it is none.
+std::optional<DirectMethod> methodNamed(const std::string& solver) {
+  if (solver == "mumps") {
+    return DirectMethod::mumps;
   }
-  const std::string type = parameters.isType<std::string>("coarse: type") ? parameters.get<std::string>("coarse: type")
-                                                                          : std::string("Amesos2_KLU2");
-  const std::string solver = directSolverOf(type, hasSyntaxOfMl(parameters));
-  choice.ours = !solver.empty() && solversOfAmesos2.count(solver) == 0;
-  if (!choice.ours || solver == "klu" || solver == "klu2") {
-    return choice;
-  }
-  const bool isMumps = solver == "mumps", isSuperluDist = solver == "superlu_dist" || solver == "superludist";
-  const DirectMethod method = isMumps ? DirectMethod::mumps : DirectMethod::superluDist;
-  if ((isMumps || isSuperluDist) && DirectSolver::isAvailable(method)) {
-    choice.direct = method;
-  } else {
-    missing = type;
-  }
-  return choice;
+  return solver == "superlu_dist" || solver == "superludist" ? std::optional(DirectMethod::superluDist) : std::nullopt;
 }
 
 /// Takes an entry of ours out of the list.
@@ -259,33 +272,43 @@ std::optional<DirectMethod> takeCoarseMethod(Teuchos::ParameterList& parameters)
   throw BadInput("MueLu parameter \"" + name + "\": Komvos was compiled without " + text);
 }
 
-/// Takes what says how the coarsest level is solved out of the list, where that is for us.
-/// \throws BadInput where entries contradict each other
+/// Takes what says how the coarsest level is solved out of the list, where that is for us. Factories, and parameters of
+/// a coarse solver, are for MueLu's own; so are smoothers, and direct solvers that Amesos2 has, but not KLU2, which
+/// MueLu also takes for those that Amesos2 has not. \throws BadInput where entries contradict each other
 CoarsestChoice takeCoarsest(Teuchos::ParameterList& parameters, int rank) {
-  std::string missing;
-  CoarsestChoice coarsest = coarsestOf(parameters, missing);
   const bool saysMethod = parameters.isParameter("node-aware: coarse method");
-  const bool saysType = parameters.isParameter("coarse: type");
   const bool saysWhereToSolve = parameters.isParameter("node-aware: coarse solvers");
+  CoarsestChoice coarsest;
   coarsest.copies = takeCopies(parameters);
   const std::optional<DirectMethod> method = takeCoarseMethod(parameters);
-  if (saysMethod && (!coarsest.ours || (saysType && method != coarsest.direct))) {
+  const bool isMl = hasSyntaxOfMl(parameters), describes = describesCoarsest(parameters);
+  const std::string type = typeOfCoarsest(parameters), solver = directSolverOf(type, isMl);
+  const std::optional<DirectMethod> named = methodNamed(solver);
+  const bool isKlu = solver == "klu" || solver == "klu2";
+  // What both name is ours, whether Amesos2 has it or not; KLU is what MueLu takes anyway, and contradicts nothing.
+  const bool agrees = isKlu || (method && method == named);
+  if (saysMethod && (describes || !agrees)) {
     throw BadInput(
         "MueLu parameters \"node-aware: coarse method\" and \"coarse: type\", \"coarse: params\" or \"Hierarchy\" "
         "contradict each other");
   }
-  coarsest.direct = saysMethod ? method : coarsest.direct;
+  coarsest.ours = !describes && !solver.empty() && (saysMethod || solversOfAmesos2.count(solver) == 0);
+  const bool isAvailable = named && DirectSolver::isAvailable(*named);
+  coarsest.direct = saysMethod ? method : coarsest.ours && isAvailable ? named : std::nullopt;
   if (saysWhereToSolve && (coarsest.direct || !coarsest.ours)) {
     throw BadInput(
         "MueLu parameter \"node-aware: coarse solvers\" is for Komvos' own coarse solver, which \"node-aware: coarse "
         "method\", \"coarse: type\", \"coarse: params\" or \"Hierarchy\" replaces");
   }
-  if (!missing.empty() && rank == 0) {
-    std::cerr << "komvos: MueLu parameter \"coarse: type\" is \"" << missing
+  if (coarsest.ours && !isKlu && !coarsest.direct && rank == 0) {
+    std::cerr << "komvos: MueLu parameter \"coarse: type\" is \"" << type
               << "\", which this Amesos2 does not have: KLU solves on the coarsest level" << std::endl;
   }
   if (coarsest.ours) {  // cheap to set up; replaced below
-    parameters.set("coarse: type", hasSyntaxOfMl(parameters) ? "Jacobi" : "RELAXATION");
+    coarsest.levelsOfMueLu = takeLevelsOfMueLu(parameters, type);
+    parameters.set("coarse: type", isMl ? "Jacobi" : "RELAXATION");
+  } else if (!describes && !solver.empty() && !isMl) {
+    parameters.set("coarse: type", solver);  // MueLu does not know all names that we do
   }
   return coarsest;
 }
@@ -336,6 +359,9 @@ bool canFactorAgain(const CoarsestSmoother* before, const Tpetra::CrsMatrix<>& m
 void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptions& options,
                          const CoarsestChoice& choice, std::shared_ptr<CoarsestSmoother>& solver) {
   const int coarsest = levels.count() - 1;
+  if (choice.levelsOfMueLu.count(coarsest) > 0) {
+    return;
+  }
   Impl::LevelOptions onFinest(comm, options);
   // Until all ranks are here again: with it may go the last that holds its communicator, which is freed by all its
   // ranks together.
@@ -437,8 +463,10 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
   ExchangeOptions exchange = options;
   const bool becomesNodeAware = takeNodeAware(parameters, exchange);
   const CoarsestChoice coarsest = takeCoarsest(parameters, matrix->getComm()->getRank());
-  if (!parameters.isParameter("verbosity") && !hasSyntaxOfMl(parameters)) {
-    parameters.set("verbosity", "none");
+  if (hasSyntaxOfMl(parameters)) {
+    parameters.get("ML output", 0);  // sets it where it is not there
+  } else {
+    parameters.get("verbosity", "none");
   }
   setUserData(parameters, nullspace, coordinates);
   const auto ordinary = MueLu::CreateTpetraPreconditioner(RCP<Tpetra::Operator<>>(matrix), parameters);

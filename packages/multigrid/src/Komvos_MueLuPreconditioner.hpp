@@ -21,10 +21,11 @@ using LevelOperatorVisitor = std::function<void(int level, const std::string& na
 /// As MueLu::CreateTpetraPreconditioner, also for ML's syntax. MueLu prints nothing unless `parameters` set a
 /// "verbosity".
 ///
-/// What solves on the coarsest level: MueLu's own if `parameters` have "coarse: params", a sublist "Hierarchy", a level
-/// with entries of that kind, or a "coarse: type" that is a smoother, or a direct solver that Amesos2 has. MUMPS and
-/// SuperLU_DIST that it has not are DirectSolver, if Komvos has them. Otherwise CoarseSolver, also in the place of KLU2
-/// (Debian 12's is wrong on two ranks and more); where a solver was named that nobody has, rank 0 says so on stderr.
+/// What solves on the coarsest level: MueLu's own if `parameters` have "coarse: params", a sublist "Hierarchy", a list
+/// for that level with such entries, or a "coarse: type" that is a smoother, or a direct solver that Amesos2 has. MUMPS
+/// and SuperLU_DIST that it has not are DirectSolver, if Komvos has them. Otherwise CoarseSolver, also in the place of
+/// KLU2 (Debian 12's is wrong on two ranks and more); where a solver was named that nobody has, rank 0 says so on
+/// stderr.
 ///
 /// Entries of ours in the parameter list, or in an XML file, also one that "xml parameter file" names:
 /// - "use node-aware": true lets all exchanges of a cycle be node-aware, by makeNodeAware(). Default: false.

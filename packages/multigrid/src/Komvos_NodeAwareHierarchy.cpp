@@ -22,7 +22,7 @@
 // level by level, from the finest, what takes their place is made: node-aware matrices, RebalancedTransfer for P and R
 // with an importer, then smoothers; nothing in that is collective on a finer level than the one at hand. Whatever a
 // rank throws there is kept until all have come to the end, where all throw. The hierarchy is changed only after that:
-// one that some ranks had changed in part could not be used any more.
+// one that some ranks had changed and others not could not be used any more.
 namespace Komvos {
 
 namespace {
@@ -157,7 +157,7 @@ class HierarchyWalk {
     }
     const RCP<NodeAwareMatrix> ours = matrices_.at(before.get());
     if (!levels_.isSet(level, name)) {
-      changes_.push_back([=] { levels_.setMatrix(level, name, ours); });
+      changes_.emplace_back([levels = levels_, level, name, ours]() mutable { levels.setMatrix(level, name, ours); });
     }
     result_.exchanges.push_back({level, name, ours, nullptr});
   }
@@ -180,10 +180,11 @@ class HierarchyWalk {
       if (const RCP<const Matrix> before = matrixToReplace(level, name); !before.is_null()) {
         const bool restricts = name[0] == 'R';
         const auto transfer = rcp(new Impl::RebalancedTransfer(matrices_.at(before.get()), exchange, restricts));
-        changes_.push_back([=] { levels_.setTransfer(level, name, transfer); });
+        changes_.emplace_back(
+            [levels = levels_, level, name, transfer]() mutable { levels.setTransfer(level, name, transfer); });
       }
     }
-    changes_.push_back([=] { levels_.removeImporter(level); });
+    changes_.emplace_back([levels = levels_, level]() mutable { levels.removeImporter(level); });
     mapsChanged_ = true;
     result_.exchanges.push_back({level, "Importer", Teuchos::null, exchange});
   }
@@ -200,7 +201,8 @@ class HierarchyWalk {
       known->second = Impl::replaceSmoother(before, matrices_.at(before.matrix.get()));
     }
     if (const auto smoother = known->second.smoother) {
-      changes_.push_back([=] { levels_.setSmoother(level, name, smoother); });
+      changes_.emplace_back(
+          [levels = levels_, level, name, smoother]() mutable { levels.setSmoother(level, name, smoother); });
     }
     if (isNew && !known->second.whyKept.empty()) {
       result_.kept.push_back("level " + std::to_string(level) + ", " + name + ": " + known->second.whyKept);

@@ -223,7 +223,10 @@ TEST_P(Direct, SolvesWithoutADiagonalAlsoWhereZerosAreStored) {
   const auto zeros = shifted(0.0, 1.0);
   DirectSolver solver(*zeros, GetParam());
   EXPECT_LT(residualOf(solver, *zeros, 2), 1e-14);
-  for (const auto& [diagonal, next] : {std::pair(3.0, 0.0), std::pair(0.0, 0.5), std::pair(200.0, 1.0)}) {
+  // Once for new pivots, once with those from before, and so on.
+  for (const auto& [diagonal, next] :
+       {std::pair(0.0, 2.0), std::pair(3.0, 0.0), std::pair(6.0, 1e-3), std::pair(0.0, 0.5), std::pair(200.0, 1.0),
+        std::pair(1e-6, 1.0), std::pair(2e-6, 3.0)}) {
     const auto other = shifted(diagonal, next);
     solver.refactor(*other);
     EXPECT_LT(residualOf(solver, *other, 1), 1e-13) << diagonal << ", " << next;

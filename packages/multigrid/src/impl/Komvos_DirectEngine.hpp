@@ -38,6 +38,10 @@ class DirectEngine {
   /// Other values in the same places, to be factored again, and their sizes. On this rank alone.
   virtual void takeValues(std::vector<double> values, std::vector<double> sizes) = 0;
   virtual std::string refactor() = 0;
+  /// After a factorization that failed, or whose solutions are wrong: whether other pivots may help. The same on all
+  /// ranks.
+  virtual bool canFactorOtherwise() const { return false; }
+  virtual std::string factorOtherwise() { return {}; }
   /// Of the last factorization; seconds are those of this rank.
   virtual DirectReport count() const = 0;
   /// Numbers of the rows whose right-hand sides and solutions this rank has; empty pointer: its rows of the matrix.

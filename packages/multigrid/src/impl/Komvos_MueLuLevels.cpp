@@ -62,10 +62,13 @@ class PlaceInCycle {
       if (isAlone_) {
         throw;
       }
-      std::cerr << "komvos: no " + std::string(what) + " on level " + std::to_string(level_) +
-                       " of the hierarchy: " + error.what() + "\n"
-                << std::flush;
       result.putScalar(std::numeric_limits<SC>::quiet_NaN());
+      try {
+        std::cerr << "komvos: no " + std::string(what) + " on level " + std::to_string(level_) +
+                         " of the hierarchy: " + error.what() + "\n"
+                  << std::flush;
+      } catch (const std::exception&) {  // no memory for the text
+      }
     }
   }
 
@@ -129,6 +132,7 @@ class LevelSmootherWrap : public Smoother {
     place_.run("solution", result, [&] { smoother_->apply(result, Xpetra::toTpetra(b), zeroGuess); });
   }
   size_t getNodeSmootherComplexity() const override { return smoother_->complexity(); }
+  std::string description() const override { return smoother_->description(); }
 
  private:
   std::shared_ptr<const LevelSmoother> smoother_;

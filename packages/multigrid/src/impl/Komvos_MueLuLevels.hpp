@@ -31,6 +31,7 @@ class LevelSmoother {
   virtual void apply(Tpetra::MultiVector<>& x, const Tpetra::MultiVector<>& b, bool zeroGuess) const = 0;
   /// Entries that one apply reads, as MueLu reports them.
   virtual std::size_t complexity() const = 0;
+  virtual std::string description() const { return "Komvos' smoother"; }
 };
 
 /// A smoother as MueLu made it.

@@ -6,10 +6,11 @@
 //
 // It does not pivot while it factors: rows must be permuted before, so that the diagonal is large. Its own way to find
 // the permutation, MC64, is left out of Debian's library for its licence, and the one of CombBLAS needs a square grid
-// of ranks. So where the diagonal is weak, RowMatching finds one on rank 0: SuiteSparse's BTF matches rows with columns
-// in which they have entries, and of all entries as few are left as can be matched, the largest ones with rows and
-// columns scaled. Where the diagonal is strong, as of most discretizations, rows stay, and nothing is gathered. Entries
-// that are zero are left out. When values change, rows are matched anew only where the chosen entries have become weak.
+// of ranks. So RowMatching finds one on rank 0: SuiteSparse's BTF matches rows with columns in which they have entries
+// that are large with rows and columns scaled. Where the diagonal is strong, as of most discretizations, rows stay, and
+// nothing is gathered. Else those rows stay whose diagonal is strong, if they can. Where solutions are wrong all the
+// same, which DirectSolver finds out, factorOtherwise() permutes more. When values change, rows are matched anew only
+// where the chosen entries have become weak.
 #include <btf.h>
 #include <superlu_ddefs.h>
 #ifdef _OPENMP
@@ -22,6 +23,7 @@
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -70,8 +72,9 @@ const double strongPivot = 0.01;
 /// Matches rows with columns, on rank 0.
 class RowMatching {
  public:
-  /// \note Collective. \throws BadInput on all ranks if rank 0 has no memory for the matrix
-  RowMatching(MPI_Comm comm, const DistributedRows& rows) : comm_(comm), numRows_(rows.whole) {
+  /// \note Collective. \throws BadInput on all ranks if rank 0 has no memory for the matrix, or it has more than 2^31 -
+  /// 1 entries
+  RowMatching(MPI_Comm comm, const DistributedRows& rows, bool diagonalFirst) : comm_(comm), numRows_(rows.whole) {
     int ranks = 0;
     mpiCheck(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
     mpiCheck(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
@@ -86,6 +89,7 @@ class RowMatching {
                         lengths.push_back(rows.offsets[row + 1] - rows.offsets[row]);
                       }
                     }));
+    requireFewEnough(entries);
     byRow.gather(comm, count);
     byEntry.gather(comm, entries);
     throwOnAllIfAny(comm, errorIn([&] {
@@ -111,21 +115,23 @@ class RowMatching {
     for (std::size_t row = 1; row < offsets_.size(); ++row) {
       offsets_[row] += offsets_[row - 1];
     }
+    throwOnAllIfAny(comm, errorIn([&] { sortRows(diagonalFirst); }));
   }
 
-  /// The smallest entry that is chosen is as large as can be, but for a factor of 2.
-  /// \return how many rows are matched: all, or the matrix is singular \note Collective.
-  int match() {
+  /// \param keepsDiagonal leaves rows where they are if their diagonal is strong, as far as possible, and looks for
+  /// strong entries only; else, or where not all can be strong, the smallest one that is chosen is as large as can be,
+  /// but for a factor of 2 \return how many rows are matched: all, or the matrix is singular \note Collective.
+  int match(bool keepsDiagonal) {
     int matched = 0;
     if (rank_ == 0) {
+      const double most = keepsDiagonal ? strongPivot : 1;
       matched = matchWith(0);
-      int can = maxHalvings, cannot = -1;  // halvings of 1
-      while (matched == numRows_ && can - cannot > 1) {
-        const int halvings = (can + cannot) / 2;
-        (matchWith(std::ldexp(1.0, -halvings)) == numRows_ ? can : cannot) = halvings;
+      int can = maxHalvings, cannot = -1;
+      for (int halvings = 0; matched == numRows_ && can - cannot > 1; halvings = (can + cannot) / 2) {
+        (matchWith(std::ldexp(most, -halvings)) == numRows_ ? can : cannot) = halvings;
       }
       if (matched == numRows_) {
-        matchWith(can == maxHalvings ? 0 : std::ldexp(1.0, -can));
+        matchWith(can == maxHalvings ? 0 : std::ldexp(most, -can));
         for (int column = 0; column < numRows_; ++column) {
           columnOf_[match_[column]] = column;
         }
@@ -137,7 +143,7 @@ class RowMatching {
   }
 
   /// By row, after all have been matched.
-  const std::vector<int>& columnOf() const { return columnOf_; }
+  std::vector<int> takeColumns() { return std::move(columnOf_); }
 
  private:
   static constexpr int maxHalvings = 64;
@@ -158,19 +164,56 @@ class RowMatching {
     }
   };
 
-  /// With entries of at least this size. BTF's columns are our rows.
+  void requireFewEnough(long long entries) const {
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &entries, 1, MPI_LONG_LONG, MPI_SUM, comm_), "MPI_Allreduce");
+    if (entries > std::numeric_limits<int>::max()) {
+      throw BadInput("SuperLU_DIST: pivots of the matrix of " + std::to_string(numRows_) + " rows and " +
+                     std::to_string(entries) + " entries cannot be chosen; at most 2147483647 are possible");
+    }
+  }
+
+  /// Large entries first: BTF takes the first column that is free. \param diagonalFirst before them, if it is strong
+  void sortRows(bool diagonalFirst) {
+    std::vector<std::pair<double, int>> row;
+    for (int i = 0; i < static_cast<int>(offsets_.size()) - 1; ++i) {
+      row.clear();
+      for (int k = offsets_[i]; k < offsets_[i + 1]; ++k) {
+        row.emplace_back(sizes_[k] > 0 ? sizes_[k] : 0.0, columns_[k]);  // nothing that is not a number
+      }
+      const auto rank = [&](const auto& entry) {
+        return diagonalFirst && entry.second == i && entry.first >= strongPivot ? 2.0 : entry.first;
+      };
+      std::stable_sort(row.begin(), row.end(), [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
+      for (std::size_t k = 0; k < row.size(); ++k) {
+        std::tie(sizes_[offsets_[i] + k], columns_[offsets_[i] + k]) = row[k];
+      }
+    }
+  }
+
+  /// With entries that are not 0, and at least this large. BTF's columns are our rows. It searches without end where
+  /// many rows cannot be matched: then as if fewer could be.
   int matchWith(double smallest) {
     large_.clear();
+    std::fill(match_.begin(), match_.end(), 0);
+    int rows = 0, columns = 0;  // with such an entry
     for (int row = 0; row < numRows_; ++row) {
       for (int k = offsets_[row]; k < offsets_[row + 1]; ++k) {
-        if (sizes_[k] >= smallest) {
-          large_.push_back(columns_[k]);
+        if (sizes_[k] == 0 || sizes_[k] < smallest) {
+          continue;
         }
+        large_.push_back(columns_[k]);
+        columns += match_[columns_[k]] == 0 ? 1 : 0;
+        match_[columns_[k]] = 1;
       }
       largeOffsets_[row + 1] = static_cast<int>(large_.size());
+      rows += largeOffsets_[row + 1] > largeOffsets_[row] ? 1 : 0;
     }
-    double steps = 0;
-    return btf_maxtrans(numRows_, numRows_, largeOffsets_.data(), large_.data(), 0, &steps, match_.data(),
+    if (std::min(rows, columns) < numRows_) {
+      return std::min(rows, columns);
+    }
+    const double mostWork = smallest > 0 ? 20 : 0;  // for each entry; 0: no limit
+    double work = 0;
+    return btf_maxtrans(numRows_, numRows_, largeOffsets_.data(), large_.data(), mostWork, &work, match_.data(),
                         work_.data());
   }
 
@@ -208,10 +251,7 @@ class SuperluDist : public DirectEngine {
 
   long long mostEntries() const override { return std::numeric_limits<int_t>::max(); }
 
-  void take(DistributedRows rows) override {
-    all_ = std::move(rows);
-    takeValues(std::move(all_.values), std::move(all_.sizes));
-  }
+  void take(DistributedRows rows) override { given_ = std::move(rows); }
 
   std::string factor() override {
     dScalePermstructInit(given_.whole, given_.whole, &permutation_);
@@ -221,28 +261,26 @@ class SuperluDist : public DirectEngine {
   }
 
   void takeValues(std::vector<double> values, std::vector<double> sizes) override {
-    DistributedRows rows;
-    rows.whole = all_.whole;
-    rows.first = all_.first;
-    rows.offsets.assign(1, 0);
-    for (int row = 0; row < all_.count(); ++row) {
-      for (int k = all_.offsets[row]; k < all_.offsets[row + 1]; ++k) {
-        if (values[k] != 0) {  // also if it is not a number
-          rows.columns.push_back(all_.columns[k]);
-          rows.values.push_back(values[k]);
-          rows.sizes.push_back(sizes[k]);
-        }
-      }
-      rows.offsets.push_back(static_cast<int>(rows.columns.size()));
-    }
-    hasNewPattern_ = hasNewPattern_ || rows.offsets != given_.offsets || rows.columns != given_.columns;
-    given_ = std::move(rows);
+    given_.values = std::move(values);
+    given_.sizes = std::move(sizes);
   }
 
   std::string refactor() override {
-    freeFactors();
-    freeMatrix();
-    return factorAs(onAnyRank(hasNewPattern_ || !factored_ || hasWeakPivot()) ? DOFACT : SamePattern);
+    const bool isNew = onAnyRank(!factored_ || smallestPivot() < leastPivot_);
+    pivots_ = isNew ? Pivots::notChosen : pivots_;
+    pivotsAreOfTheseValues_ = false;
+    return factorAnew(isNew ? DOFACT : SamePattern);
+  }
+
+  bool canFactorOtherwise() const override {
+    return !isHopeless_ && (!pivotsAreOfTheseValues_ || pivots_ != Pivots::largest);
+  }
+
+  std::string factorOtherwise() override {
+    pivots_ = !pivotsAreOfTheseValues_      ? Pivots::notChosen
+              : pivots_ == Pivots::diagonal ? Pivots::strong
+                                            : Pivots::largest;
+    return factorAnew(DOFACT);
   }
 
   DirectReport count() const override { return report_; }
@@ -251,6 +289,9 @@ class SuperluDist : public DirectEngine {
   void reserve(int) override {}
 
   std::string solve(double* x, int stride, int columns) override {
+    if (!factored_) {  // on no rank
+      return "SuperLU_DIST: there are no factors, the last factorization failed";
+    }
     options_.Fact = FACTORED;
     // One by one: with several at once, solutions are wrong on two ranks and more after a solve with another number.
     int info = 0;
@@ -265,6 +306,14 @@ class SuperluDist : public DirectEngine {
   }
 
  private:
+  enum class Pivots { notChosen, diagonal, strong, largest };
+
+  std::string factorAnew(fact_t fact) {
+    freeFactors();
+    freeMatrix();
+    return factorAs(fact);
+  }
+
   std::string factorAs(fact_t fact) {
     factored_ = false;
     if (fact == DOFACT) {
@@ -272,7 +321,6 @@ class SuperluDist : public DirectEngine {
         return error;
       }
     }
-    hasNewPattern_ = false;
     setMatrix();
     options_.Fact = fact;
     SuperLUStat_t statistics;
@@ -284,6 +332,7 @@ class SuperluDist : public DirectEngine {
     report_.analysisSeconds = MPI_Wtime() - start - report_.factorSeconds;
     factored_ = info == 0;
     hasFactors_ = info <= given_.whole;
+    isHopeless_ = info < 0 || info > given_.whole;
     if (factored_) {
       count(statistics);
     }
@@ -297,37 +346,46 @@ class SuperluDist : public DirectEngine {
     return any != 0;
   }
 
-  /// Whether a row of this rank has none, or only a small entry, in the column that it is matched with.
-  bool hasWeakPivot() const {
+  /// Of the rows of this rank: scaled, the smallest entry in a column that a row is matched with. 0: one has none.
+  double smallestPivot() const {
+    double smallest = 1;
     for (int row = 0; row < given_.count(); ++row) {
       const int column = columnOf_.empty() ? given_.first + row : columnOf_[given_.first + row];
-      bool isStrong = false;
+      double pivot = 0;
       for (int k = given_.offsets[row]; k < given_.offsets[row + 1]; ++k) {
-        isStrong = isStrong || (given_.columns[k] == column && given_.sizes[k] >= strongPivot);
+        pivot = given_.columns[k] == column && given_.sizes[k] > 0 ? given_.sizes[k] : pivot;
       }
-      if (!isStrong) {
-        return true;
-      }
+      smallest = std::min(smallest, pivot);
     }
-    return false;
+    return smallest;
   }
 
   /// \return an error text on all ranks, or nothing \note Collective.
   std::string permuteRows() {
     columnOf_.clear();
+    leastPivot_ = strongPivot;
     options_.RowPerm = NOROWPERM;
-    if (!onAnyRank(hasWeakPivot())) {
+    pivotsAreOfTheseValues_ = true;
+    if (pivots_ == Pivots::notChosen) {
+      pivots_ = onAnyRank(smallestPivot() < strongPivot) ? Pivots::strong : Pivots::diagonal;
+    }
+    if (pivots_ == Pivots::diagonal) {
       return {};
     }
-    RowMatching matching(grid_.comm, given_);
-    const int matched = matching.match();
+    const bool keepsDiagonal = pivots_ == Pivots::strong;
+    RowMatching matching(grid_.comm, given_, keepsDiagonal);
+    const int matched = matching.match(keepsDiagonal);
     if (matched < given_.whole) {
-      return "SuperLU_DIST: the matrix of " + std::to_string(given_.whole) + " rows is singular, only " +
+      isHopeless_ = true;
+      return "SuperLU_DIST: the matrix of " + std::to_string(given_.whole) + " rows is singular, not more than " +
              std::to_string(matched) + " of its rows can be matched with columns in which they have entries";
     }
-    columnOf_ = matching.columnOf();
+    columnOf_ = matching.takeColumns();
     options_.RowPerm = MY_PERMR;
     std::copy(columnOf_.begin(), columnOf_.end(), permutation_.perm_r);
+    double smallest = smallestPivot();
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &smallest, 1, MPI_DOUBLE, MPI_MIN, grid_.comm), "MPI_Allreduce");
+    leastPivot_ = std::min(strongPivot, smallest / 2);  // else rows would be matched anew each time
     return {};
   }
 
@@ -398,10 +456,9 @@ class SuperluDist : public DirectEngine {
                     : start + "is refused (info = " + std::to_string(info) + ")";
   }
 
-  DistributedRows all_;        // without values
   std::vector<int> columnOf_;  // that a row is matched with, by row of the whole matrix; empty: its diagonal
-  DistributedRows given_;      // those that are not 0
-  bool hasNewPattern_ = true;
+  DistributedRows given_;
+  double leastPivot_ = strongPivot;  // below this, rows are matched anew
   gridinfo_t grid_{};
   superlu_dist_options_t options_{};
   SuperMatrix matrix_{};
@@ -412,6 +469,9 @@ class SuperluDist : public DirectEngine {
   bool hasMatrix_ = false;
   bool hasFactors_ = false;
   bool factored_ = false;
+  Pivots pivots_ = Pivots::notChosen;
+  bool pivotsAreOfTheseValues_ = false;  // not of those of an earlier factorization
+  bool isHopeless_ = false;              // however rows are permuted
   DirectReport report_;
 };
 
