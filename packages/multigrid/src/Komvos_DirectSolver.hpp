@@ -46,9 +46,9 @@ struct DirectReport {
 /// It finds out whether the factors are of use: two solves tell whether solutions are right, and estimate the condition
 /// of the matrix with rows and columns scaled to a largest entry of 1.
 ///
-/// SuperLU_DIST's pivots are chosen before it factors. Debian's library cannot do that, so Komvos does where the
-/// diagonal is weak (scaled, an entry is below 0.01 or not there, as in saddle-point systems): on rank 0, which gathers
-/// the whole matrix for it; its smallest pivot is as large as can be, but for a factor of 2.
+/// SuperLU_DIST's pivots are chosen before it factors. Debian's library cannot do that, so Komvos does where the diagonal
+/// is weak (scaled, an entry is below 0.01 or not there, as in saddle-point systems): on rank 0, which gathers the whole
+/// matrix for it. Where solutions are wrong all the same, the matrix is factored again with larger pivots, twice at most.
 ///
 /// \note Which libraries there are is decided when Komvos is compiled. SuperLU_DIST's symbolic factorization is that of
 /// its default: the pattern of the whole matrix on every rank. Without OMP_NUM_THREADS it is given one thread, for it
