@@ -3,7 +3,8 @@
 // The matrix goes in by rows as they are distributed (ICNTL(18) = 3), its upper triangle only if it is symmetric. After
 // the factorization, job 9 says which rows of a right-hand side MUMPS wants on which rank (ICNTL(20) = 11); it leaves
 // the same rows of the solution there, in the same order (ICNTL(21) = 1). So vectors never meet on one rank, and how
-// they get there is not MUMPS' business.
+// they get there is not MUMPS' business. Rows and columns would part where columns are permuted before (ICNTL(6)), as
+// newer versions do with distributed matrices that are not symmetric: that is off. Pivots are delayed instead.
 #include <dmumps_c.h>
 
 #include <algorithm>
@@ -30,6 +31,7 @@ class Mumps : public DirectEngine {
       icntl(stream) = -1;
     }
     icntl(4) = 0;
+    icntl(6) = 0;
     icntl(18) = 3;
     icntl(20) = 11;
     icntl(21) = 1;
