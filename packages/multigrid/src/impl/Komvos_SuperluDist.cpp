@@ -6,12 +6,10 @@
 //
 // It does not pivot while it factors: rows must be permuted before, so that the diagonal is large. Its own way to find
 // the permutation, MC64, is left out of Debian's library for its licence, and the one of CombBLAS needs a square grid
-// of ranks. So RowMatching finds one on rank 0: SuiteSparse's BTF matches rows with columns in which they have entries
-// that are large with rows and columns scaled. Where the diagonal is strong, as of most discretizations, rows stay, and
-// nothing is gathered. Else those rows stay whose diagonal is strong, if they can. Where solutions are wrong all the
-// same, which DirectSolver finds out, factorOtherwise() permutes more. When values change, rows are matched anew only
-// where the chosen entries have become weak.
-#include <btf.h>
+// of ranks. So RowMatching finds one on rank 0. Where the diagonal is strong, as of most discretizations, rows stay,
+// and nothing is gathered. Else those rows stay whose diagonal is strong, if they can. Where solutions are wrong all
+// the same, which DirectSolver finds out, factorOtherwise() permutes more. When values change, rows are matched anew
+// only where the chosen entries have become weak.
 #include <superlu_ddefs.h>
 #ifdef _OPENMP
 #include <omp.h>
@@ -23,13 +21,13 @@
 #include <cstdlib>
 #include <limits>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "Komvos_BlasThreads.hpp"
 #include "Komvos_DirectEngine.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_RowMatching.hpp"
 
 namespace Komvos::Impl {
 
@@ -65,163 +63,6 @@ int rowsOfGrid(int ranks) {
   }
   return rows;
 }
-
-/// Scaled, an entry that may be a pivot.
-const double strongPivot = 0.01;
-
-/// Matches rows with columns, on rank 0.
-class RowMatching {
- public:
-  /// \note Collective. \throws BadInput on all ranks if rank 0 has no memory for the matrix, or it has more than 2^31 -
-  /// 1 entries
-  RowMatching(MPI_Comm comm, const DistributedRows& rows, bool diagonalFirst) : comm_(comm), numRows_(rows.whole) {
-    int ranks = 0;
-    mpiCheck(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
-    mpiCheck(MPI_Comm_rank(comm, &rank_), "MPI_Comm_rank");
-    const int count = rows.count(), entries = static_cast<int>(rows.columns.size());
-    std::vector<int> lengths;
-    Place byRow, byEntry;
-    throwOnAllIfAny(comm, errorIn([&] {
-                      byRow = Place(ranks);
-                      byEntry = Place(ranks);
-                      columnOf_.resize(numRows_);
-                      for (int row = 0; row < count; ++row) {
-                        lengths.push_back(rows.offsets[row + 1] - rows.offsets[row]);
-                      }
-                    }));
-    requireFewEnough(entries);
-    byRow.gather(comm, count);
-    byEntry.gather(comm, entries);
-    throwOnAllIfAny(comm, errorIn([&] {
-                      if (rank_ == 0) {
-                        offsets_.resize(static_cast<std::size_t>(numRows_) + 1);
-                        columns_.resize(byEntry.total());
-                        sizes_.resize(byEntry.total());
-                        large_.reserve(byEntry.total());
-                        largeOffsets_.resize(static_cast<std::size_t>(numRows_) + 1);
-                        match_.resize(numRows_);
-                        work_.resize(5 * static_cast<std::size_t>(numRows_));
-                      }
-                    }));
-    mpiCheck(MPI_Gatherv(lengths.data(), count, MPI_INT, rank_ == 0 ? offsets_.data() + 1 : nullptr,
-                         byRow.counts.data(), byRow.first.data(), MPI_INT, 0, comm),
-             "MPI_Gatherv");
-    mpiCheck(MPI_Gatherv(rows.columns.data(), entries, MPI_INT, columns_.data(), byEntry.counts.data(),
-                         byEntry.first.data(), MPI_INT, 0, comm),
-             "MPI_Gatherv");
-    mpiCheck(MPI_Gatherv(rows.sizes.data(), entries, MPI_DOUBLE, sizes_.data(), byEntry.counts.data(),
-                         byEntry.first.data(), MPI_DOUBLE, 0, comm),
-             "MPI_Gatherv");
-    for (std::size_t row = 1; row < offsets_.size(); ++row) {
-      offsets_[row] += offsets_[row - 1];
-    }
-    throwOnAllIfAny(comm, errorIn([&] { sortRows(diagonalFirst); }));
-  }
-
-  /// \param keepsDiagonal leaves rows where they are if their diagonal is strong, as far as possible, and looks for
-  /// strong entries only; else, or where not all can be strong, the smallest one that is chosen is as large as can be,
-  /// but for a factor of 2 \return how many rows are matched: all, or the matrix is singular \note Collective.
-  int match(bool keepsDiagonal) {
-    int matched = 0;
-    if (rank_ == 0) {
-      const double most = keepsDiagonal ? strongPivot : 1;
-      matched = matchWith(0);
-      int can = maxHalvings, cannot = -1;
-      for (int halvings = 0; matched == numRows_ && can - cannot > 1; halvings = (can + cannot) / 2) {
-        (matchWith(std::ldexp(most, -halvings)) == numRows_ ? can : cannot) = halvings;
-      }
-      if (matched == numRows_) {
-        matchWith(can == maxHalvings ? 0 : std::ldexp(most, -can));
-        for (int column = 0; column < numRows_; ++column) {
-          columnOf_[match_[column]] = column;
-        }
-      }
-    }
-    mpiCheck(MPI_Bcast(&matched, 1, MPI_INT, 0, comm_), "MPI_Bcast");
-    mpiCheck(MPI_Bcast(columnOf_.data(), numRows_, MPI_INT, 0, comm_), "MPI_Bcast");
-    return matched;
-  }
-
-  /// By row, after all have been matched.
-  std::vector<int> takeColumns() { return std::move(columnOf_); }
-
- private:
-  static constexpr int maxHalvings = 64;
-
-  /// How much comes from each rank, and where it goes on rank 0.
-  struct Place {
-    std::vector<int> counts, first;
-    Place() = default;
-    explicit Place(int ranks) : counts(ranks), first(ranks) {}
-    void gather(MPI_Comm comm, int mine) {
-      mpiCheck(MPI_Gather(&mine, 1, MPI_INT, counts.data(), 1, MPI_INT, 0, comm), "MPI_Gather");
-      for (std::size_t rank = 1; rank < counts.size(); ++rank) {
-        first[rank] = first[rank - 1] + counts[rank - 1];
-      }
-    }
-    std::size_t total() const {
-      return static_cast<std::size_t>(first.back()) + static_cast<std::size_t>(counts.back());
-    }
-  };
-
-  void requireFewEnough(long long entries) const {
-    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &entries, 1, MPI_LONG_LONG, MPI_SUM, comm_), "MPI_Allreduce");
-    if (entries > std::numeric_limits<int>::max()) {
-      throw BadInput("SuperLU_DIST: pivots of the matrix of " + std::to_string(numRows_) + " rows and " +
-                     std::to_string(entries) + " entries cannot be chosen; at most 2147483647 are possible");
-    }
-  }
-
-  /// Large entries first: BTF takes the first column that is free. \param diagonalFirst before them, if it is strong
-  void sortRows(bool diagonalFirst) {
-    std::vector<std::pair<double, int>> row;
-    for (int i = 0; i < static_cast<int>(offsets_.size()) - 1; ++i) {
-      row.clear();
-      for (int k = offsets_[i]; k < offsets_[i + 1]; ++k) {
-        row.emplace_back(sizes_[k] > 0 ? sizes_[k] : 0.0, columns_[k]);  // nothing that is not a number
-      }
-      const auto rank = [&](const auto& entry) {
-        return diagonalFirst && entry.second == i && entry.first >= strongPivot ? 2.0 : entry.first;
-      };
-      std::stable_sort(row.begin(), row.end(), [&](const auto& a, const auto& b) { return rank(a) > rank(b); });
-      for (std::size_t k = 0; k < row.size(); ++k) {
-        std::tie(sizes_[offsets_[i] + k], columns_[offsets_[i] + k]) = row[k];
-      }
-    }
-  }
-
-  /// With entries that are not 0, and at least this large. BTF's columns are our rows. It searches without end where
-  /// many rows cannot be matched: then as if fewer could be.
-  int matchWith(double smallest) {
-    large_.clear();
-    std::fill(match_.begin(), match_.end(), 0);
-    int rows = 0, columns = 0;  // with such an entry
-    for (int row = 0; row < numRows_; ++row) {
-      for (int k = offsets_[row]; k < offsets_[row + 1]; ++k) {
-        if (sizes_[k] == 0 || sizes_[k] < smallest) {
-          continue;
-        }
-        large_.push_back(columns_[k]);
-        columns += match_[columns_[k]] == 0 ? 1 : 0;
-        match_[columns_[k]] = 1;
-      }
-      largeOffsets_[row + 1] = static_cast<int>(large_.size());
-      rows += largeOffsets_[row + 1] > largeOffsets_[row] ? 1 : 0;
-    }
-    if (std::min(rows, columns) < numRows_) {
-      return std::min(rows, columns);
-    }
-    const double mostWork = smallest > 0 ? 20 : 0;  // for each entry; 0: no limit
-    double work = 0;
-    return btf_maxtrans(numRows_, numRows_, largeOffsets_.data(), large_.data(), mostWork, &work, match_.data(),
-                        work_.data());
-  }
-
-  MPI_Comm comm_;
-  int rank_ = 0, numRows_;
-  std::vector<int> offsets_, columns_, large_, largeOffsets_, match_, work_, columnOf_;
-  std::vector<double> sizes_;
-};
 
 class SuperluDist : public DirectEngine {
  public:
@@ -373,8 +214,9 @@ class SuperluDist : public DirectEngine {
       return {};
     }
     const bool keepsDiagonal = pivots_ == Pivots::strong;
-    RowMatching matching(grid_.comm, given_, keepsDiagonal);
-    const int matched = matching.match(keepsDiagonal);
+    RowMatching matching(grid_.comm, given_,
+                         keepsDiagonal ? RowMatching::Prefer::diagonal : RowMatching::Prefer::largest);
+    const int matched = matching.match();
     if (matched < given_.whole) {
       isHopeless_ = true;
       return "SuperLU_DIST: the matrix of " + std::to_string(given_.whole) + " rows is singular, not more than " +
