@@ -3,7 +3,8 @@
 // Rows are numbered from rank to rank, those of a rank as its map has them, which is what libraries want. A library is
 // behind a DirectEngine: it gets the rows of each rank and says which rows of vectors it wants where. Where these are
 // not the rank's own, a node-aware exchange carries right-hand sides there, and its reverse carries solutions back:
-// each row goes to one rank, so nothing is summed.
+// each row goes to one rank, so nothing is summed. Solutions may be on other ranks than right-hand sides: then they
+// have an exchange of their own.
 //
 // Libraries hang if a rank stays away. So all ranks agree that all is well before each call and after each exchange.
 // That costs two reductions, or four where right-hand sides travel: little beside a triangular solve.
@@ -256,10 +257,14 @@ struct DirectSolver::State {
   ExchangeOptions exchange;
   bool symmetric;  // as was said
   std::unique_ptr<DirectEngine> engine;
-  std::vector<int> rows;           // that the engine wanted last
-  std::unique_ptr<Import> import;  // to these; null if they are the rank's own
+  std::vector<int> rows;             // that the engine wanted last
+  std::unique_ptr<Import> import;    // to these; null if they are the rank's own
+  std::vector<int> rowsOfSolutions;  // where the engine left solutions last
+  std::unique_ptr<Import> back;      // to these, for its reverse; null if they are those of right-hand sides
+  bool knowsWhereSolutionsAre = false;
   DirectReport report;
   RCP<multivector_type> there, solution;  // where the engine wants them; on the rank's own rows
+  RCP<multivector_type> solutionThere;    // where the engine leaves it, if elsewhere
 
   State(const crs_matrix_type& matrix, DirectMethod method, const DirectOptions& options)
       : map(matrix.getRowMap()),
@@ -324,6 +329,7 @@ struct DirectSolver::State {
 
   /// The engine may want other rows than before. \note Collective.
   void redistribute() {
+    knowsWhereSolutionsAre = false;
     if (engine->rows() == nullptr) {
       return;
     }
@@ -336,6 +342,33 @@ struct DirectSolver::State {
     }
   }
 
+  /// After the first solve with new factors. \note Collective.
+  void learnWhereSolutionsAre() {
+    const std::vector<int>& found = *engine->rowsOfSolutions();
+    int differ[] = {found != rows ? 1 : 0, back == nullptr || found != rowsOfSolutions ? 1 : 0};
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, differ, 2, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
+    if (differ[0] == 0) {
+      back.reset();
+    } else if (differ[1] != 0) {
+      rowsOfSolutions = found;
+      back = makeRedistribution(numbered, rowsOfSolutions, exchange);
+    }
+    solutionThere = Teuchos::null;
+    throwOnAllIfAny(comm, Impl::errorIn([&] { makeRoomFor(solution->getNumVectors()); }));
+    knowsWhereSolutionsAre = true;
+  }
+
+  /// From where the engine has left them.
+  void carryBack() {
+    if (!back) {
+      import->doExport(*there, *solution, Tpetra::INSERT);
+      return;
+    }
+    Kokkos::deep_copy(solutionThere->getLocalViewHost(Tpetra::Access::OverwriteAll),
+                      there->getLocalViewHost(Tpetra::Access::ReadOnly));
+    back->doExport(*solutionThere, *solution, Tpetra::INSERT);
+  }
+
   /// Vectors for so many columns; they are kept.
   void makeRoomFor(std::size_t columns) {
     if (solution.is_null() || solution->getNumVectors() != columns) {
@@ -344,6 +377,9 @@ struct DirectSolver::State {
     }
     if (import && there.is_null()) {
       there = rcp(new multivector_type(import->getOverlappingMap(), columns));
+    }
+    if (back && (solutionThere.is_null() || solutionThere->getNumVectors() != columns)) {
+      solutionThere = rcp(new multivector_type(back->getOverlappingMap(), columns));
     }
   }
 
@@ -371,7 +407,10 @@ struct DirectSolver::State {
       error = Impl::errorIn([&] { import->doImport(X, *there, Tpetra::INSERT); });
       throwOnAllIfAny(comm, error);
       throwOnAllIfAny(comm, solveIn(*there));
-      error = Impl::errorIn([&] { import->doExport(*there, *solution, Tpetra::INSERT); });
+      if (!knowsWhereSolutionsAre) {
+        learnWhereSolutionsAre();
+      }
+      error = Impl::errorIn([&] { carryBack(); });
       throwOnAllIfAny(comm, error);
     } else {
       throwOnAllIfAny(comm, solveIn(*solution));

@@ -91,7 +91,7 @@ class DirectSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
   const DirectReport& report() const;
   /// Entries of the factors, the mean per rank.
   std::size_t factorEntries() const;
-  /// What carries right-hand sides and solutions; null where they stay on their ranks.
+  /// What carries right-hand sides, and most often solutions; null where they stay on their ranks.
   const HaloReport* redistribution() const;
 
  private:

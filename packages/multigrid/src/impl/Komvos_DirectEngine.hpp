@@ -44,8 +44,10 @@ class DirectEngine {
   virtual std::string factorOtherwise() { return {}; }
   /// Of the last factorization; seconds are those of this rank.
   virtual DirectReport count() const = 0;
-  /// Numbers of the rows whose right-hand sides and solutions this rank has; empty pointer: its rows of the matrix.
+  /// Numbers of the rows whose right-hand sides this rank has; empty pointer: its rows of the matrix.
   virtual const std::vector<int>* rows() const = 0;
+  /// The same for solutions, as many; known after the first solve() with new factors.
+  virtual const std::vector<int>* rowsOfSolutions() const { return rows(); }
   /// Makes room to solve for so many columns. On this rank alone.
   virtual void reserve(int columns) = 0;
   /// Right-hand sides in, solutions out, after reserve(). \param x [rows x columns], columns `stride` apart

@@ -2,9 +2,8 @@
 //
 // The matrix goes in by rows as they are distributed (ICNTL(18) = 3), its upper triangle only if it is symmetric. After
 // the factorization, job 9 says which rows of a right-hand side MUMPS wants on which rank (ICNTL(20) = 11); it leaves
-// the same rows of the solution there, in the same order (ICNTL(21) = 1). So vectors never meet on one rank, and how
-// they get there is not MUMPS' business. Rows and columns would part where columns are permuted before (ICNTL(6)), as
-// newer versions do with distributed matrices that are not symmetric: that is off. Pivots are delayed instead.
+// as many rows of the solution there (ICNTL(21) = 1): the same ones in the same order where all pivots are on the
+// diagonal. So vectors never meet on one rank, and how they get there is not MUMPS' business.
 #include <dmumps_c.h>
 
 #include <algorithm>
@@ -31,7 +30,6 @@ class Mumps : public DirectEngine {
       icntl(stream) = -1;
     }
     icntl(4) = 0;
-    icntl(6) = 0;
     icntl(18) = 3;
     icntl(20) = 11;
     icntl(21) = 1;
@@ -94,6 +92,7 @@ class Mumps : public DirectEngine {
   }
 
   const std::vector<int>* rows() const override { return &rows_; }
+  const std::vector<int>* rowsOfSolutions() const override { return &rowsOfSolutions_; }
 
   void reserve(int columns) override { solution_.resize(std::max<std::size_t>(1, rows_.size() * columns)); }
 
@@ -108,9 +107,8 @@ class Mumps : public DirectEngine {
     if (failed()) {
       return errorText();
     }
-    if (length > 0 && rowsOfSolution_ != rowsOfRhs_) {
-      return name() + " has the rows of the solution in another order than those of the right-hand side";
-    }
+    std::transform(solutionNumbers_.begin(), solutionNumbers_.begin() + static_cast<std::ptrdiff_t>(length),
+                   rowsOfSolutions_.begin(), [](int number) { return number - 1; });
     for (int j = 0; j < columns; ++j) {
       std::copy_n(solution_.begin() + static_cast<std::ptrdiff_t>(j * length), length,
                   x + static_cast<std::ptrdiff_t>(j) * stride);
@@ -155,7 +153,8 @@ class Mumps : public DirectEngine {
     throwOnAllIfAny(comm_, errorIn([&] {
                       wanted.resize(std::max(1, length));
                       rows_.resize(length);
-                      rowsOfSolution_.assign(wanted.size(), 0);
+                      rowsOfSolutions_.assign(rows_.size(), 0);
+                      solutionNumbers_.assign(wanted.size(), 0);
                     }));
     mumps_.nloc_rhs = length;
     mumps_.lrhs_loc = std::max(1, length);
@@ -165,9 +164,9 @@ class Mumps : public DirectEngine {
       return errorText();
     }
     std::transform(wanted.begin(), wanted.begin() + length, rows_.begin(), [](int number) { return number - 1; });
-    rowsOfRhs_ = std::move(wanted);
-    mumps_.irhs_loc = rowsOfRhs_.data();
-    mumps_.isol_loc = rowsOfSolution_.data();
+    rhsNumbers_ = std::move(wanted);
+    mumps_.irhs_loc = rhsNumbers_.data();
+    mumps_.isol_loc = solutionNumbers_.data();
     return {};
   }
 
@@ -208,8 +207,8 @@ class Mumps : public DirectEngine {
   std::vector<int> kept_;  // of the given entries, those that MUMPS gets
   std::vector<int> rowNumbers_, columnNumbers_;
   std::vector<double> values_;
-  std::vector<int> rows_;
-  std::vector<int> rowsOfRhs_, rowsOfSolution_;  // counted from 1
+  std::vector<int> rows_, rowsOfSolutions_;
+  std::vector<int> rhsNumbers_, solutionNumbers_;  // the same, counted from 1
   std::vector<double> solution_;
 };
 
