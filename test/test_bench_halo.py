@@ -62,6 +62,10 @@ class BenchHalo(ProgramTest):
         self.assertEqual([halo["name"] for halo in report["results"]],
                          ["level 0 A", "level 1 A", "level 1 P", "level 1 R"])
 
+    def test_words_that_are_no_text_do_not_lose_the_report(self):
+        report, _ = self.bench(2, *self.PROBLEM, "--routes", "standard", "--network", "caf\udce9")  # a byte, Latin-1
+        self.assertEqual(report["machine"]["network"], "caf\ufffd")
+
     def test_wrong_input_is_refused_before_anything_is_measured(self):
         bench = ["bench", "halo", *self.PROBLEM, "--ranks-per-node", 2]
         self.check_refusals([

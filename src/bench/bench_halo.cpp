@@ -130,11 +130,12 @@ Json timeOperators(const BenchHaloOptions& options, const Problem& problem, cons
 }
 
 void writeReport(const Json& report, const std::string& path) {
+  const std::string text = report.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
   if (path == "-") {
-    writeToStdout(report.dump(1) + "\n");
+    writeToStdout(text);
   } else if (!path.empty()) {
     OutputFile file(path);
-    file.stream() << report.dump(1) << "\n";
+    file.stream() << text;
     file.commit();
   }
 }

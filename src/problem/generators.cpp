@@ -286,6 +286,10 @@ std::string checkSize(const ProblemOptions& options, int ranks) {
   if (rows / ranks > std::numeric_limits<DefaultLocalOrdinal>::max() || rows > 9e18) {
     return "the problem has about " + std::to_string(rows) + " rows, too many for " + std::to_string(ranks) + " ranks";
   }
+  if (rows > static_cast<double>(std::numeric_limits<GO>::max())) {  // int, in Debian's Trilinos 17
+    return "the problem has about " + std::to_string(rows) + " rows, more than the global ordinals of this Trilinos, " +
+           std::to_string(std::numeric_limits<GO>::max());
+  }
   if (options.problem == "elasticity3d" && *std::min_element(options.size.begin() + 1, options.size.end()) < 2) {
     return "elasticity3d needs at least 2 points in y and z";
   }
