@@ -36,8 +36,9 @@
 // of the target, and mergeColumns() finds which entries add up. The lists of that are kept: for each entry of the
 // target, the places its value comes from. transferValues() packs values alone and sums along these lists.
 //
-// Where all rows stay, the target keeps all columns of the source. Where these also keep their numbers, on all ranks,
-// as of rows that are only permuted, it has the column map of the source, and its import.
+// Where all rows stay, and the domain map is the one of the source, the target keeps all columns of the source. Where
+// these also keep their numbers, on all ranks, as of rows that are only permuted, it has the column map of the source,
+// and its import.
 //
 // Errors are agreed on before collective calls: a rank that finds a broken row finishes the exchange first.
 namespace Komvos {
