@@ -103,8 +103,8 @@ std::vector<std::uint64_t> gathered(const std::vector<std::uint64_t>& mine, MPI_
 
 }  // namespace
 
-/// The user's communicator is being freed. MPI_Finalize calls this too, for MPI_COMM_WORLD, when `value` is gone: so it
-/// is looked for, and not dereferenced.
+/// The user's communicator is being freed, or the duplicate itself, which then is in the registry no more. MPI_Finalize
+/// calls this too, for MPI_COMM_WORLD, when `value` is gone: so it is looked for, and not dereferenced.
 int PrivateComm::onParentFreed(MPI_Comm, int, void* value, void*) {
   for (const std::shared_ptr<PrivateComm>& one : registry()) {
     if (one.get() == value) {
@@ -125,6 +125,7 @@ std::shared_ptr<PrivateComm> PrivateComm::of(MPI_Comm parent) {
   callOnFinalize();
   std::shared_ptr<PrivateComm> made(new PrivateComm(parent));
   registry().push_back(made);
+  mpiCheck(MPI_Comm_set_attr(made->comm_, key, made.get()), "MPI_Comm_set_attr");
   mpiCheck(MPI_Comm_set_attr(parent, key, made.get()), "MPI_Comm_set_attr");
   return made;
 }

@@ -42,6 +42,37 @@ struct DeviceRuns {
   }
 };
 
+/// Copies of runs, `words(i)` words each, from one buffer to another.
+template <class MemorySpace>
+struct RunCopies {
+  using word = std::uint64_t;
+  using list = Kokkos::View<const std::int64_t*, MemorySpace>;
+  struct Functor {
+    list from, to, words;
+    int first;
+    const word* source;
+    word* target;
+    template <class Member>
+    KOKKOS_INLINE_FUNCTION void operator()(const Member& member) const {
+      const int i = first + member.league_rank();
+      Kokkos::parallel_for(Kokkos::TeamVectorRange(member, words(i)),
+                           [&](const std::int64_t k) { target[to(i) + k] = source[from(i) + k]; });
+    }
+  };
+  list from, to, words;
+
+  /// Those of [begin, end).
+  template <class ExecutionSpace>
+  void run(const ExecutionSpace& space, int begin, int end, const word* source, word* target) const {
+    if (end > begin) {
+      Kokkos::parallel_for("Komvos::VariableExchange::relay",
+                           Kokkos::TeamPolicy<ExecutionSpace>(space, end - begin, Kokkos::AUTO),
+                           Functor{from, to, words, begin, source, target});
+    }
+  }
+  std::size_t memoryBytes() const { return (from.size() + to.size() + words.size()) * sizeof(std::int64_t); }
+};
+
 /// Owned runs to targets, along any plan: a run that several ranks of a node need crosses the network once.
 ///
 /// All runs have at least one word. At most one exchange is in flight.
@@ -83,12 +114,22 @@ class VariableExchange {
     std::vector<std::int64_t> owned;     ///< [plan.numOwned]
     std::vector<std::int64_t> received;  ///< by position of the receive buffer
   };
-  /// Lets the counts travel with the plan. \note Collective.
-  Counts exchangeCounts(std::vector<std::int64_t> owned);
+  /// Makes room for runs of these counts.
   /// \param wordsOf (count) words of a run with this count, at least 1
-  /// \note Collective. \throws Error on all ranks if the messages of one have more than 2^31 words
+  /// \note Collective. \throws BadInput on all ranks if the messages of one have more than 2^31 words, or what else
+  /// fails on one
   template <class WordsOf>
-  void setLengths(const Counts& counts, const WordsOf& wordsOf);
+  void setLengths(const Counts& counts, const WordsOf& wordsOf) {
+    setLengths(counts, wordsOf, {});
+  }
+  /// The same, once the counts have travelled along the plan. \note Collective, and throws, as setLengths.
+  template <class WordsOf>
+  Counts exchangeLengths(std::vector<std::int64_t> owned, const WordsOf& wordsOf) {
+    Counts counts;
+    const std::string error = errorIn([&] { counts = exchangeCounts(std::move(owned)); });
+    setLengths(counts, wordsOf, error);
+    return counts;
+  }
   /// Of each run that arrives, in the order of arrivals().
   std::vector<std::int64_t> arrivalCounts(const Counts& counts) const;
 
@@ -110,7 +151,8 @@ class VariableExchange {
   std::size_t wordsSent() const { return send_.device.size(); }
   std::size_t memoryBytes() const {
     return plan_->memoryBytes() + counts_.memoryBytes() + send_.memoryBytes() + receive_.memoryBytes() +
-           relayFrom_.size() * (2 * sizeof(std::int64_t) + sizeof(int)) + (engine_ ? engine_->memoryBytes() : 0);
+           3 * relayFrom_.size() * sizeof(std::int64_t) + relays_.memoryBytes() +
+           (engine_ ? engine_->memoryBytes() : 0);
   }
 
  private:
@@ -124,9 +166,11 @@ class VariableExchange {
     all->numTarget = plan.receiveLength();
     return all;
   }
+  Counts exchangeCounts(std::vector<std::int64_t> owned);
   template <class WordsOf>
-  void setOffsets(const Counts& counts, const WordsOf& wordsOf, const std::vector<std::int64_t>& sendOffset,
-                  const std::vector<std::int64_t>& receiveOffset);
+  void setLengths(const Counts& counts, const WordsOf& wordsOf, const std::string& error);
+  template <class WordsOf>
+  void setOffsets(const Counts& counts, const WordsOf& wordsOf);
   void resizeMessages(const std::vector<std::int64_t>& sendOffset, const std::vector<std::int64_t>& receiveOffset);
   template <class Buffer>
   static void poison(const Buffer& buffer) {
@@ -134,6 +178,10 @@ class VariableExchange {
   }
   void startRelays(const execution_space& space);
   void copyRelays(const execution_space& space, int first, int last);
+  template <class Work>
+  void packOrGiveUp(const Work& pack);
+  /// Who relays copies with kernels: in device memory that the host cannot read.
+  bool relaysOnDevice() const { return !staged_ && !hostCanAccessBuffers<execution_space>(); }
 
   std::shared_ptr<const ExchangePlan> plan_;
   std::shared_ptr<PrivateComm> comm_;
@@ -147,20 +195,29 @@ class VariableExchange {
   MessageBuffer<word, execution_space> send_, receive_;
   runs_type departures_, arrivals_;
   std::vector<std::int64_t> relayFrom_, relayTo_, relayWords_;  // rows of schedule_.relay
+  RunCopies<memory_space> relays_;                              // the same, if relaysOnDevice()
   std::exception_ptr packError_;
 };
 
+/// Lets the counts travel with the plan. \note In the place of each other rank's; an error here is one on all ranks
+/// that miss counts of this one.
 template <class Device>
 auto VariableExchange<Device>::exchangeCounts(std::vector<std::int64_t> owned) -> Counts {
   using List = Kokkos::View<long long**, Kokkos::LayoutLeft, Device>;
   const execution_space& space = defaultSpace<execution_space>();
-  const List mine("Komvos::VariableExchange::counts", owned.size(), 1);
-  const List arrived("Komvos::VariableExchange::counts", plan_->receiveLength(), 1);
-  const auto mineOnHost = Kokkos::create_mirror_view(mine);
-  for (std::size_t i = 0; i < owned.size(); ++i) {
-    mineOnHost(i, 0) = owned[i];
+  List mine, arrived;
+  try {
+    mine = List("Komvos::VariableExchange::counts", owned.size(), 1);
+    arrived = List("Komvos::VariableExchange::counts", plan_->receiveLength(), 1);
+    const auto mineOnHost = Kokkos::create_mirror_view(mine);
+    for (std::size_t i = 0; i < owned.size(); ++i) {
+      mineOnHost(i, 0) = owned[i];
+    }
+    Kokkos::deep_copy(mine, mineOnHost);
+  } catch (...) {
+    counts_.abandonForward();
+    throw;
   }
-  Kokkos::deep_copy(mine, mineOnHost);
   counts_.forward(space, mine, arrived);
   fence(space, "Komvos::VariableExchange: counts have arrived");
   const auto arrivedOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), arrived);
@@ -176,25 +233,23 @@ std::vector<std::int64_t> VariableExchange<Device>::arrivalCounts(const Counts& 
   return arriving;
 }
 
+/// \param error of this rank
 template <class Device>
 template <class WordsOf>
-void VariableExchange<Device>::setLengths(const Counts& counts, const WordsOf& wordsOf) {
-  std::vector<std::int64_t> sendOffset{0}, receiveOffset{0};
+void VariableExchange<Device>::setLengths(const Counts& counts, const WordsOf& wordsOf, const std::string& error) {
+  throwOnAllIfAny(comm_->get(), error.empty() ? errorIn([&] { setOffsets(counts, wordsOf); }) : error);
+}
+
+template <class Device>
+template <class WordsOf>
+void VariableExchange<Device>::setOffsets(const Counts& counts, const WordsOf& wordsOf) {
+  std::vector<std::int64_t> sendOffset{0}, receiveOffset{0};  // of runs, in words
   for (const int source : plan_->sendSource) {
     sendOffset.push_back(sendOffset.back() + wordsOf(source >= 0 ? counts.owned[source] : counts.received[~source]));
   }
   for (const std::int64_t count : counts.received) {
     receiveOffset.push_back(receiveOffset.back() + wordsOf(count));
   }
-  throwOnAllIfAny(comm_->get(), errorIn([&] { setOffsets(counts, wordsOf, sendOffset, receiveOffset); }));
-}
-
-/// \param sendOffset, receiveOffset of runs, in words
-template <class Device>
-template <class WordsOf>
-void VariableExchange<Device>::setOffsets(const Counts& counts, const WordsOf& wordsOf,
-                                          const std::vector<std::int64_t>& sendOffset,
-                                          const std::vector<std::int64_t>& receiveOffset) {
   const std::int64_t most = std::numeric_limits<int>::max(), words = std::max(sendOffset.back(), receiveOffset.back());
   if (words > most) {
     throw BadInput("messages of " + std::to_string(words) + " words of 8 bytes (rank " + std::to_string(plan_->rank) +
@@ -215,6 +270,12 @@ void VariableExchange<Device>::setOffsets(const Counts& counts, const WordsOf& w
   relayWords_.clear();
   for (const int p : schedule_.relay.from) {
     relayWords_.push_back(wordsOf(counts.received[p]));
+  }
+  if (relaysOnDevice()) {
+    const auto listOf = [](const std::vector<std::int64_t>& list) {
+      return deviceList<memory_space>("Komvos::VariableExchange::relays", list);
+    };
+    relays_ = {listOf(relayFrom_), listOf(relayTo_), listOf(relayWords_)};
   }
   std::vector<int> targets, positions;
   for (const ExchangePlan::Delivery& delivery : plan_->deliveries) {
@@ -269,7 +330,7 @@ void VariableExchange<Device>::begin(const execution_space& space, const Pack& p
     throw;
   }
   engine_->startReceives();
-  try {
+  packOrGiveUp([&] {
     pack(send_.device);
     if (staged_) {
       Kokkos::deep_copy(space, send_.host, send_.device);
@@ -278,17 +339,27 @@ void VariableExchange<Device>::begin(const execution_space& space, const Pack& p
       poison(send_.device);
     }
     fence(space, "Komvos::VariableExchange::begin: packed before send");
+  });
+  engine_->startReadySends();
+}
+
+/// The receives are posted by now, and others wait for what is packed: after an exception they get empty messages, and
+/// end() throws it.
+template <class Device>
+template <class Work>
+void VariableExchange<Device>::packOrGiveUp(const Work& pack) {
+  try {
+    pack();
   } catch (...) {
     packError_ = std::current_exception();
     engine_->giveUp(textOf(packError_));
   }
-  engine_->startReadySends();
 }
 
 template <class Device>
 void VariableExchange<Device>::startRelays(const execution_space& space) {
   for (int send = engine_->popReady(); send >= 0; send = engine_->popReady()) {
-    copyRelays(space, schedule_.relayOffset[send], schedule_.relayOffset[send + 1]);
+    packOrGiveUp([&] { copyRelays(space, schedule_.relayOffset[send], schedule_.relayOffset[send + 1]); });
     engine_->startSend(send);
   }
 }
@@ -303,14 +374,10 @@ void VariableExchange<Device>::copyRelays(const execution_space& space, int firs
   };
   if (staged_) {
     copyOnHost(receive_.host.data(), send_.host.data());
-  } else if (hostCanAccessBuffers<execution_space>()) {
+  } else if (!relaysOnDevice()) {
     copyOnHost(receive_.device.data(), send_.device.data());
   } else {  // GPU-aware MPI
-    for (int i = first; i < last; ++i) {
-      Kokkos::deep_copy(
-          space, Kokkos::subview(send_.device, std::make_pair(relayTo_[i], relayTo_[i] + relayWords_[i])),
-          Kokkos::subview(receive_.device, std::make_pair(relayFrom_[i], relayFrom_[i] + relayWords_[i])));
-    }
+    relays_.run(space, first, last, receive_.device.data(), send_.device.data());
     fence(space, "Komvos::VariableExchange: copied before send");
   }
 }

@@ -101,7 +101,6 @@ struct NodeAwareDistributor<Device>::State {
   using memory_space = typename Device::memory_space;
 
   Teuchos::RCP<const Teuchos::Comm<int>> teuchosComm;
-  MPI_Comm comm;
   std::shared_ptr<Impl::PrivateComm> ours;
   ExchangeOptions options;
   std::vector<int> procsTo, procsFrom;
@@ -125,8 +124,7 @@ NodeAwareDistributor<Device>::NodeAwareDistributor(const Teuchos::RCP<const Teuc
                                                    const ExchangeOptions& options)
     : state_(std::make_unique<State>()) {
   state_->teuchosComm = comm;
-  state_->comm = Tpetra::Details::extractMpiCommFromTeuchos(*comm);
-  state_->ours = Impl::PrivateComm::of(state_->comm);
+  state_->ours = Impl::PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(*comm));
   state_->options = options;
   // What is decided for halos does not count, and nothing is decided for them here.
   state_->options.tuning = Tuning::off;
@@ -181,7 +179,7 @@ std::size_t NodeAwareDistributor<Device>::createFromSends(const Teuchos::ArrayVi
       }
     }
   }
-  MpiSetupTransport transport(state.comm);
+  MpiSetupTransport transport(state.ours->get());
   const std::vector<SetupMessage> inbox = std::move(transport.exchange(std::move(outbox)).front());
   state.procsFrom.clear();
   state.lengthsFrom.clear();
@@ -216,8 +214,8 @@ std::size_t NodeAwareDistributor<Device>::createFromSends(const Teuchos::ArrayVi
   state.numExports = static_cast<std::size_t>(exportProcIDs.size());
   state.numImports = state.importRank.size();
   pattern.numTarget = static_cast<int>(state.numImports);
-  state.halo = planHalo(state.comm, std::move(pattern), state.options);
-  state.exchange = std::make_unique<typename State::exchange_type>(state.comm, state.halo.plan,
+  state.halo = planHalo(state.ours->get(), std::move(pattern), state.options);
+  state.exchange = std::make_unique<typename State::exchange_type>(state.ours->get(), state.halo.plan,
                                                                    state.halo.mpiIsGpuAware, state.halo.forceStaging);
   state.wordsOfAll.reset();
   state.reverse.reset();
@@ -252,7 +250,7 @@ std::vector<int> NodeAwareDistributor<Device>::askOwners(const std::vector<int>&
       outbox[0].push_back({owner, std::move(list)});
     }
   }
-  MpiSetupTransport transport(state.comm);
+  MpiSetupTransport transport(state.ours->get());
   std::vector<SetupMessage> inbox = std::move(transport.exchange(std::move(outbox)).front());
   if (asked.count(rank) > 0) {
     const auto after =
@@ -365,8 +363,7 @@ void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, c
     arriving.assign(exchange.arrivals().size(), static_cast<std::int64_t>(all));
   } else {
     way.wordsOfAll.reset();
-    const auto counts = exchange.exchangeCounts(exportBytes);
-    exchange.setLengths(counts, words);
+    const auto counts = exchange.exchangeLengths(exportBytes, words);
     arriving = exchange.arrivalCounts(counts);
   }
   std::string wrong;

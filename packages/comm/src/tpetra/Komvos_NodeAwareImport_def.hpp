@@ -127,8 +127,7 @@ template <class LO, class GO, class Node>
 struct NodeAwareImport<LO, GO, Node>::State {
   Teuchos::RCP<const map_type> ownedMap;
   Teuchos::RCP<const map_type> overlappingMap;
-  std::shared_ptr<Impl::PrivateComm> comm;
-  MPI_Comm userComm = MPI_COMM_NULL;
+  std::shared_ptr<Impl::PrivateComm> comm;  ///< exchanges are made on it, when the user may have freed his own
   int numSame = 0;
   Impl::LocalPermutation<typename index_view::memory_space> permutation;
   PlannedHalo halo;
@@ -142,21 +141,17 @@ struct NodeAwareImport<LO, GO, Node>::State {
   long generation = 0;  // of the tuner, when exchanges were looked through last
 
   State(MPI_Comm mpiComm, const transfer_type& transfer)
-      : userComm(mpiComm), numSame(static_cast<int>(transfer.getNumSameIDs())) {
+      : comm(Impl::PrivateComm::of(mpiComm)), numSame(static_cast<int>(transfer.getNumSameIDs())) {
     const bool isImport = dynamic_cast<const import_type*>(&transfer) != nullptr;
     ownedMap = isImport ? transfer.getSourceMap() : transfer.getTargetMap();
     overlappingMap = isImport ? transfer.getTargetMap() : transfer.getSourceMap();
-    comm = Impl::PrivateComm::of(userComm);
     setPermutation(isImport ? transfer.getPermuteToLIDs() : transfer.getPermuteFromLIDs(),
                    isImport ? transfer.getPermuteFromLIDs() : transfer.getPermuteToLIDs());
   }
 
   /// Without the permutation: it must be known to be right.
   State(MPI_Comm mpiComm, const PatternTransfer& transfer)
-      : ownedMap(transfer.owned),
-        overlappingMap(transfer.overlapping),
-        comm(Impl::PrivateComm::of(mpiComm)),
-        userComm(mpiComm) {}
+      : ownedMap(transfer.owned), overlappingMap(transfer.overlapping), comm(Impl::PrivateComm::of(mpiComm)) {}
 
   Impl::TransferLists listsOf(const transfer_type& transfer) const {
     Impl::TransferLists lists;
@@ -332,8 +327,8 @@ auto NodeAwareImport<LO, GO, Node>::State::exchangeAlong(const Impl::HaloVariant
   dropUnused();
   AnyExchange& found = exchanges[{typeid(Scalar), variant.number}];
   if (!found.exchange) {
-    const auto made = std::make_shared<exchange_type<Scalar>>(userComm, variant.plan, halo.columns, variant.intraNode,
-                                                              halo.mpiIsGpuAware, halo.forceStaging);
+    const auto made = std::make_shared<exchange_type<Scalar>>(comm->get(), variant.plan, halo.columns,
+                                                              variant.intraNode, halo.mpiIsGpuAware, halo.forceStaging);
     const std::size_t ofPlan = variant.plan->memoryBytes();
     found = {made, [exchange = made.get(), ofPlan] { return exchange->memoryBytes() - ofPlan; }};
   }
@@ -378,7 +373,12 @@ bool NodeAwareImport<LO, GO, Node>::isSampling() const {
 template <class LO, class GO, class Node>
 template <class Scalar>
 void NodeAwareImport<LO, GO, Node>::abandonForward() const {
-  selectForward<Scalar>().abandonForward();
+  try {
+    selectForward<Scalar>().abandonForward();
+  } catch (...) {
+    discardUse();  // else this rank would be a use ahead of the others
+    throw;
+  }
   discardUse();
 }
 template <class LO, class GO, class Node>

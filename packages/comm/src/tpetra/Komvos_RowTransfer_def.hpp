@@ -112,7 +112,6 @@ struct RowTransfer<S, LO, GO, Node>::State {
   std::string valuesError(const Rows& rows, const crs_matrix_type& target) const;
 
   Teuchos::RCP<const map_type> sourceMap, targetMap;
-  MPI_Comm comm = MPI_COMM_NULL;
   std::shared_ptr<Impl::PrivateComm> ours;
   int numSame = 0;
   std::vector<int> permuteTo, permuteFrom;
@@ -138,8 +137,7 @@ template <class S, class LO, class GO, class Node>
 RowTransfer<S, LO, GO, Node>::State::State(const transfer_type& transfer, const ExchangeOptions& given)
     : sourceMap(transfer.getSourceMap()),
       targetMap(transfer.getTargetMap()),
-      comm(Tpetra::Details::extractMpiCommFromTeuchos(*sourceMap->getComm())),
-      ours(Impl::PrivateComm::of(comm)),
+      ours(Impl::PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(*sourceMap->getComm()))),
       numSame(static_cast<int>(transfer.getNumSameIDs())) {
   const auto to = transfer.getPermuteToLIDs(), from = transfer.getPermuteFromLIDs();
   permuteTo.assign(to.begin(), to.end());
@@ -167,10 +165,10 @@ RowTransfer<S, LO, GO, Node>::State::State(const transfer_type& transfer, const 
   options.intraNode = IntraNode::messages;
   options.reuseDecisions = false;
   options.record.reset();
-  halo = std::move(
-      Impl::planHalos(
-          comm, 1, Impl::errorOf(lists, ours->rank()), [&] { return Impl::makePatterns(*ours, {lists}); }, options)
-          .front());
+  halo = std::move(Impl::planHalos(
+                       ours->get(), 1, Impl::errorOf(lists, ours->rank()),
+                       [&] { return Impl::makePatterns(*ours, {lists}); }, options)
+                       .front());
 }
 
 /// \param stayLengths entries of the rows of the source \param arriving entries of the rows in the slots
@@ -407,7 +405,7 @@ void RowTransfer<S, LO, GO, Node>::State::prepareValues() {
   }
   const format_type format{false};
   if (!valuesOnly) {
-    valuesOnly = std::make_unique<exchange_type>(comm, halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
+    valuesOnly = std::make_unique<exchange_type>(ours->get(), halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
   }
   valuesOnly->setLengths(counts, [&](std::int64_t n) { return format.words(n); });
   throwOnAllIfAny(ours->get(), Impl::errorIn([&] { makeValueSources(format); }));
@@ -530,18 +528,12 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const graph
   sourceOffset = std::move(newOffset);
   sourceOffsetDevice = newOffsetDevice;
   if (!whole) {
-    whole = std::make_unique<exchange_type>(comm, halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
+    whole = std::make_unique<exchange_type>(ours->get(), halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
   }
   exchange_type& exchange = *whole;
   valuesPrepared = false;
   targetGraph = Teuchos::null;  // until all is there: transferValues() then refuses
-  counts = exchange.exchangeCounts(lengths);
-  exchange.setLengths(counts, [&](std::int64_t n) { return format.words(n); });
-  arriving.assign(slotTarget.size(), 0);
-  const std::vector<std::int64_t> arrived = exchange.arrivalCounts(counts);
-  for (std::size_t i = 0; i < arrived.size(); ++i) {
-    arriving[exchange.arrivals().hostIndex[i]] = arrived[i];
-  }
+  counts = exchange.exchangeLengths(lengths, [&](std::int64_t n) { return format.words(n); });
   // What may fail, such as an allocation, comes before the exchange begins, or is put off until it has ended.
   Kokkos::View<GO*, device_type> columns;
   Kokkos::View<LO*, device_type> localOfEntries;
@@ -552,6 +544,11 @@ auto RowTransfer<S, LO, GO, Node>::State::transfer(const Rows& rows, const graph
   Impl::SourceColumns<LO, GO, Node> sourceColumns;
   Impl::Segments<memory_space> segments;
   std::string error = Impl::errorIn([&] {
+    arriving.assign(slotTarget.size(), 0);
+    const std::vector<std::int64_t> arrived = exchange.arrivalCounts(counts);
+    for (std::size_t i = 0; i < arrived.size(); ++i) {
+      arriving[exchange.arrivals().hostIndex[i]] = arrived[i];
+    }
     parts = partsOf(mode, lengths, arriving);
     const std::int64_t entries = parts.rowOffset.back();
     if (entries >= std::numeric_limits<int>::max()) {

@@ -56,6 +56,22 @@ TEST(PrivateComm, IsFoundAgainAndFreedWhereTheNextIsMade) {
   EXPECT_EQ(before, Kept::alive);
 }
 
+// What is made later, when the user has freed his communicator, is made on the duplicate.
+TEST(PrivateComm, OfADuplicateIsTheDuplicateItself) {
+  const int before = Kept::alive;
+  MPI_Comm mine = newComm();
+  auto ours = PrivateComm::of(mine);
+  keepOneWith(*ours);
+  EXPECT_EQ(ours, PrivateComm::of(ours->get()));
+  MPI_Comm_free(&mine);
+  EXPECT_EQ(ours, PrivateComm::of(ours->get()));
+  useNewComm();
+  EXPECT_EQ(before + 1, Kept::alive) << "in use";
+  ours.reset();
+  useNewComm();
+  EXPECT_EQ(before, Kept::alive);
+}
+
 TEST(PrivateComm, StaysOnAllRanksWhileOneUsesIt) {
   const int before = Kept::alive;
   MPI_Comm mine = newComm();

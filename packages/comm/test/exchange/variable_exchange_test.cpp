@@ -2,13 +2,17 @@
 #include <gtest/gtest.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <new>
 #include <stdexcept>
 #include <vector>
 
 #include "Komvos_VariableExchange.hpp"
 #include "exchange/halo_support.hpp"
+#include "support/failing_kokkos.hpp"
 
 namespace {
 
@@ -58,12 +62,17 @@ void checkRuns(const Halo& halo, Runs& runs, int salt) {
   }
 }
 
-void setLengths(const Halo& halo, Runs& runs, int salt) {
+std::vector<std::int64_t> ownedLengths(const Halo& halo, int salt) {
   std::vector<std::int64_t> owned;
   for (int i = 0; i < halo.mine().numOwned; ++i) {
     owned.push_back(lengthOf(halo.rank, i, salt));
   }
-  runs.setLengths(runs.exchangeCounts(owned), [](std::int64_t count) { return count; });
+  return owned;
+}
+
+void setLengths(const Halo& halo, Runs& runs, int salt) {
+  const std::vector<std::int64_t> owned = ownedLengths(halo, salt);
+  runs.exchangeLengths(owned, [](std::int64_t count) { return count; });
 }
 
 TEST(VariableExchange, BringsRunsOfAnyLength) {
@@ -98,6 +107,76 @@ TEST(VariableExchange, ARankThatCannotPackLeavesNobodyWaiting) {
       EXPECT_EQ(0, halo.rank);
     }
     checkRuns(halo, runs, 1);
+  });
+}
+
+bool onAnyRank(bool here, MPI_Comm comm) {
+  int any = here ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &any, 1, MPI_INT, MPI_MAX, comm);
+  return any == 1;
+}
+
+// At its first allocation or kernel, at its second, and so on, until nothing fails.
+TEST(VariableExchange, ARankWithoutMemoryForLengthsIsAnErrorOnAll) {
+  onHalos([](const Halo& halo) {
+    Runs runs(halo.comm, halo.plan, Komvos::gpuAwareMpi(), Komvos::stagingForced());
+    setLengths(halo, runs, 0);
+    int passes = 0;
+    for (bool failed = true; failed; ++passes) {
+      const std::vector<std::int64_t> owned = ownedLengths(halo, 2);
+      bool threw = false;
+      try {
+        std::unique_ptr<FailingKokkos> failing(halo.rank == 0 ? new FailingKokkos(passes) : nullptr);
+        runs.exchangeLengths(owned, [](std::int64_t count) { return count; });
+      } catch (const Komvos::BadInput&) {
+        threw = true;
+      }
+      EXPECT_EQ(onAnyRank(threw, halo.comm), threw)
+          << halo.name() << ", after " << passes << " allocations and kernels";
+      failed = onAnyRank(halo.rank == 0 && FailingKokkos::hasFailed(), halo.comm);
+    }
+    EXPECT_GT(passes, 1) << halo.name();
+    checkRuns(halo, runs, 2);
+  });
+}
+
+/// Sends with values of others.
+int messagesThatTravelOn(const ExchangePlan& plan) {
+  return static_cast<int>(std::count_if(plan.sends.begin(), plan.sends.end(), [&](const Komvos::PlanMessage& send) {
+    const auto first = plan.sendSource.begin() + send.first;
+    return std::any_of(first, first + send.count, [](int source) { return source < 0; });
+  }));
+}
+
+// As it packs, and as it copies what travels on, where that takes kernels.
+TEST(VariableExchange, ARankWhoseKernelsFailLeavesNobodyWaiting) {
+  onHalos([](const Halo& halo) {
+    Runs runs(halo.comm, halo.plan, Komvos::gpuAwareMpi(), Komvos::stagingForced());
+    setLengths(halo, runs, 4);
+    const auto pack = [&](const Runs::buffer_view& buffer) {
+      const auto& departures = runs.departures();
+      Kokkos::parallel_for(Kokkos::RangePolicy<Space>(Space(), 0, departures.size()),
+                           WriteRuns{departures.index, departures.first, buffer, halo.rank, 4});
+    };
+    int passes = 0;
+    for (bool failed = true; failed; ++passes) {
+      bool threw = false;
+      try {
+        std::unique_ptr<FailingKokkos> failing(halo.rank == 0 ? new FailingKokkos(passes) : nullptr);
+        runs.begin(Space(), pack);
+        runs.end(Space());
+      } catch (const std::bad_alloc&) {
+        threw = true;
+        EXPECT_EQ(0, halo.rank) << "its own error";
+      } catch (const Komvos::PlanMismatch&) {
+        EXPECT_NE(0, halo.rank) << "the error of others";
+      }
+      failed = onAnyRank(threw, halo.comm);
+      checkRuns(halo, runs, 4);
+    }
+    if (halo.rank == 0 && !Komvos::Impl::hostCanAccessBuffers<Space>() && !messagesAreStaged()) {
+      EXPECT_EQ(2 + messagesThatTravelOn(*halo.plan), passes) << halo.name() << ": packing, copies, and no failure";
+    }
   });
 }
 

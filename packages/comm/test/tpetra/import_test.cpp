@@ -547,6 +547,33 @@ TEST(NodeAwareImport, WorksOnPartsOfTheWorld) {
   MPI_Comm_free(&half);
 }
 
+// Exchanges of other types, and routes that are tried, are made later.
+TEST(NodeAwareImport, IsUsedOnWhenTheUsersCommunicatorIsFreed) {
+  MPI_Comm mine = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &mine);
+  const auto comm = rcp(new Teuchos::MpiComm<int>(mine));
+  const MapPair maps = makeMaps(mapKinds()[6], 5, comm);
+  ExchangeOptions options;
+  options.topology = std::make_shared<const NodeTopology>(NodeTopology::uniform(comm->getSize(), 2));
+  options.tuning = Komvos::Tuning::online;
+  options.reuseDecisions = false;
+  const Import import(maps.owned, maps.overlapping);
+  const NodeAwareImport<> halo(import, options);
+  Twins<double> from(maps.owned, 1, 1), to(maps.overlapping, 1, 2);
+  Twins<int> wholeFrom(maps.owned, 1, 1), wholeTo(maps.overlapping, 1, 2);
+  to.theirs.doImport(from.theirs, import, Tpetra::INSERT);
+  wholeTo.theirs.doImport(wholeFrom.theirs, import, Tpetra::INSERT);
+  MPI_Comm_free(&mine);
+  halo.doImport(wholeFrom.ours, wholeTo.ours, Tpetra::INSERT);
+  EXPECT_EQ(entries(wholeTo.theirs), entries(wholeTo.ours));
+  for (int use = 0; use < 60; ++use) {
+    halo.doImport(from.ours, to.ours, Tpetra::INSERT);
+    EXPECT_EQ(entries(to.theirs), entries(to.ours)) << use;
+  }
+  halo.doExport(to.ours, from.ours, Tpetra::ADD);
+  EXPECT_TRUE(comm->getSize() < 3 || !halo.report().trials.empty());
+}
+
 /// Nothing is decided but the nodes, and all is measured: some topologies are the same.
 ExchangeOptions choiceOf(const NamedTopology& where) {
   ExchangeOptions options;

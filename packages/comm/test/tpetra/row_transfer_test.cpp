@@ -17,6 +17,7 @@
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_RowKernels.hpp"
 #include "Komvos_RowTransfer.hpp"
+#include "support/failing_kokkos.hpp"
 #include "support/matrix_support.hpp"
 #include "support/mpi_support.hpp"
 
@@ -734,6 +735,36 @@ TEST(RowTransfer, LetsNobodyWaitIfOneCannotTransferValues) {
   EXPECT_EQ(rank == 0 || getsFromZero, threw);
   comm->barrier();
   transfer.transferValues(*good, *target);
+}
+
+// At each allocation and kernel of ours in turn, until none fails.
+TEST(RowTransfer, LetsNobodyWaitIfOneHasNoMemory) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 10 * comm->getSize();
+  const auto from = rowsOf(n, false, false, 51, comm);
+  const Import import(from, withRowsOfOthers(from, n, 52));
+  const auto source = makeMatrix(from, from, skewed(n, 53), n);
+  const auto expected = Tpetra::importAndFillCompleteCrsMatrix<Matrix>(source, import, from, from);
+  RowTransfer<> transfer(import);
+  const int guilty = comm->getSize() / 2;
+  int passes = 0;
+  for (int goesOn = 1; goesOn == 1; ++passes) {
+    int failed = 0, anyFailed = 0;
+    try {
+      std::unique_ptr<FailingKokkos> failing(comm->getRank() == guilty ? new FailingKokkos(passes, 0, "Komvos")
+                                                                       : nullptr);
+      const auto target = transfer.transfer(*source, Tpetra::REPLACE);
+      failing.reset();
+      EXPECT_TRUE(sameBits(entriesOf(*expected), entriesOf(*target)));
+    } catch (const Komvos::Error&) {
+      failed = 1;
+    }
+    Teuchos::reduceAll(*comm, Teuchos::REDUCE_MAX, failed, Teuchos::outArg(anyFailed));
+    EXPECT_EQ(anyFailed, failed) << "after " << passes << " allocations and kernels";
+    const int reached = comm->getRank() == guilty && FailingKokkos::hasFailed() ? 1 : 0;
+    Teuchos::reduceAll(*comm, Teuchos::REDUCE_MAX, reached, Teuchos::outArg(goesOn));
+  }
+  EXPECT_GT(passes, 20);
 }
 
 // What arrives is not what was packed: each word of a message in turn.
