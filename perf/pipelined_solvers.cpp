@@ -56,6 +56,7 @@ struct Options {
   double tolerance = 1e-8;
   int samples = 30;
   std::string network = "unknown";
+  std::string only;  ///< variants to run have this in their names
   std::string json = "-";
 };
 
@@ -200,7 +201,9 @@ class PipelinedSolvers {
         [this, A, solver = newSolver("PIPELINED BICGSTAB", parameters)] { return by(*solver, A); });
   }
   void add(std::string name, std::function<Solve()> run) {
-    variants_.push_back({std::move(name), std::move(run), {}, {}, {}, {}, 0});
+    if (name.find(options_.only) != std::string::npos) {
+      variants_.push_back({std::move(name), std::move(run), {}, {}, {}, {}, 0});
+    }
   }
 
   void take(Variant& variant) {
@@ -327,6 +330,7 @@ int main(int argc, char** argv) {
   app.add_option("--partition", options.partition, "contiguous, strided or graph");
   app.add_option("--tolerance", options.tolerance)->check(CLI::PositiveNumber);
   app.add_option("--samples", options.samples)->check(CLI::PositiveNumber);
+  app.add_option("--only", options.only, "solvers with this in their names; ratios are to the first of them");
   app.add_option("--network", options.network, "for the report");
   app.add_option("--json", options.json, "file to write");
   CLI11_PARSE(app, argc, argv);
