@@ -130,6 +130,24 @@ class Tuner(ProgramTest):
         halo = self.solve(4, *on_pairs, "--tuning-cache", file, "--require-tuning-cache")["halos"][0]
         self.assertTrue(halo["from_tuning_cache"], "as asked for")
 
+    def test_a_cache_that_is_saved_keeps_what_was_read_for_other_halos(self):
+        file = self.folder / "decisions.json"
+        on_pairs = (*self.PROBLEM, "--ranks-per-node", 2)
+        other = (*on_pairs, "--entries", 7)
+        self.solve(4, *on_pairs, *EXHAUSTIVE, "--save-tuning-cache", file)
+        self.solve(4, *other, *EXHAUSTIVE, "--tuning-cache", file, "--save-tuning-cache", file)
+        self.assertEqual(len(json.loads(file.read_text())["decisions"]), 2)
+        for problem in (on_pairs, other):
+            self.assertTrue(self.solve(4, *problem, "--tuning-cache", file)["halos"][0]["from_tuning_cache"])
+        self.check_refusals([((*("solve", *on_pairs), "--tuning-cache", file, "--output", file), [file, "is read"])],
+                            ranks=(4,))
+
+    def test_without_tuning_a_guess_is_no_decision(self):
+        file = self.folder / "decisions.json"
+        on_pairs = (*self.PROBLEM, "--ranks-per-node", 2)
+        self.solve(4, *on_pairs, "--tuning", "off", "--save-tuning-cache", file)
+        self.assertEqual([one["settled"] for one in json.loads(file.read_text())["decisions"]], [False])
+
     def test_the_report_says_why_a_halo_keeps_the_standard_route(self):
         file = self.folder / "decisions.json"
         on_pairs = (*self.PROBLEM, "--ranks-per-node", 2, "--on-node", "messages")

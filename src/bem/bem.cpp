@@ -50,9 +50,12 @@ int mostTogether(const std::string& solver) { return solver == "BICGSTAB" ? 1 : 
 
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const BemOptions& options, MPI_Comm comm) {
-  requireWritable({options.densityFile, options.saveTuningCacheFile, options.jsonFile, options.blockPlotFile,
-                   options.convergencePlotFile},
-                  {options.meshFile}, comm);
+  std::vector<std::string> outputs{options.densityFile, options.jsonFile, options.blockPlotFile,
+                                   options.convergencePlotFile};
+  requireWritable(outputs, {options.tuningCacheFile}, comm);
+  outputs.push_back(
+      options.saveTuningCacheFile);  // which may replace the one that was read: it has that one's decisions
+  requireWritable(outputs, {options.meshFile, options.machine}, comm);
   if (!options.convergencePlotFile.empty()) {
     onRankZero(comm, [] { Gnuplot::requireInstalled("--convergence-plot"); });
   }
@@ -245,13 +248,13 @@ void writeDensity(const std::string& path, const BemMesh& mesh, RCP<MultiVector>
 
 /// \note Collective.
 void writeOutputs(const BemOptions& options, const BemReport& report, const BemMesh& mesh, const BemResult& result,
-                  const TuningCache* decisions, const CommPtr& comm) {
+                  const ExchangeOptions& exchange, const CommPtr& comm) {
   const MPI_Comm mpi = mpiOf(comm);
   if (!options.densityFile.empty()) {
     writeDensity(options.densityFile, mesh, result.density, comm);
   }
-  if (decisions != nullptr) {
-    saveTuningCache(options.saveTuningCacheFile, *decisions, mpi);
+  if (exchange.record) {
+    saveTuningCache(options.saveTuningCacheFile, exchange, mpi);
   }
   writeReport(toText(report), toJson(report), options.quiet, options.jsonFile, mpi);
   const std::string what = report.geometry + ", " + report.kernel;
@@ -294,7 +297,7 @@ int runBem(const BemOptions& options) {
   } else {
     result = run(options, mesh, solver, comm, exchange, showProgress, report);
   }
-  writeOutputs(options, report, mesh, result, exchange.record.get(), comm);
+  writeOutputs(options, report, mesh, result, exchange, comm);
   return !report.solve || report.solve->converged() ? ExitCode::converged : ExitCode::notConverged;
 }
 

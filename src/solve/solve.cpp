@@ -40,9 +40,12 @@ using Teuchos::rcp;
 
 /// Before the work, not after it. \note Collective.
 void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
-  const std::vector<std::string> outputs{options.solutionFile, options.saveTuningCacheFile, options.jsonFile,
-                                         options.cyclePlotFile, options.convergencePlotFile};
-  requireWritable(outputs, {options.matrixFile, options.rhsFile, options.parameterFile}, mpiOf(comm));
+  std::vector<std::string> outputs{options.solutionFile, options.jsonFile, options.cyclePlotFile,
+                                   options.convergencePlotFile};
+  requireWritable(outputs, {options.tuningCacheFile}, mpiOf(comm));
+  outputs.push_back(
+      options.saveTuningCacheFile);  // which may replace the one that was read: it has that one's decisions
+  requireWritable(outputs, {options.matrixFile, options.rhsFile, options.parameterFile, options.machine}, mpiOf(comm));
   onRankZero(mpiOf(comm), [&] {
     if (!options.cyclePlotFile.empty()) {
       Gnuplot::requireInstalled("--cycle-plot");
@@ -142,14 +145,14 @@ void record(const Problem& problem, const MatrixTraits& traits, SolveReport& rep
 
 /// \note Collective.
 void writeOutputs(const SolveOptions& options, const SolveReport& report, const MultiVector& x,
-                  const TuningCache* decisions, const CommPtr& comm) {
+                  const ExchangeOptions& exchange, const CommPtr& comm) {
   if (!options.solutionFile.empty()) {
     writeSolution(options.solutionFile, x,
                   "komvos " KOMVOS_VERSION ", " + std::string(report.converged ? "" : "NOT converged, ") +
                       "solution of " + report.problem);
   }
-  if (decisions != nullptr) {
-    saveTuningCache(options.saveTuningCacheFile, *decisions, mpiOf(comm));
+  if (exchange.record) {
+    saveTuningCache(options.saveTuningCacheFile, exchange, mpiOf(comm));
   }
   writeReport(toText(report), toJson(report), options.quiet, options.jsonFile, mpiOf(comm));
   if (const std::string why = whyNotConverged(report); !why.empty() && comm->getRank() == 0) {
@@ -260,7 +263,7 @@ int runSolve(const SolveOptions& options) {
     report.savedDecisions = exchange.record->size();
     report.savedGuesses = exchange.record->numGuesses();
   }
-  writeOutputs(options, report, x, exchange.record.get(), comm);
+  writeOutputs(options, report, x, exchange, comm);
   if (!report.whyNoCycles.empty()) {
     if (report.converged) {
       throw BadInput(report.whyNoCycles);

@@ -101,7 +101,7 @@ void addExchangeOptions(CLI::App& command, ExchangeChoice& choice) {
       ->type_name("NAME|FILE");
   command
       .add_option("--save-tuning-cache", choice.saveTuningCacheFile,
-                  "write the decision for each halo, for --tuning-cache")
+                  "write the decision for each halo, for --tuning-cache, and those that were read for other halos")
       ->type_name("FILE");
   command
       .add_option("--tuning-cache", choice.tuningCacheFile,
@@ -127,10 +127,12 @@ ExchangeOptions resolveExchange(const ExchangeChoice& choice, MPI_Comm comm, Exc
   return exchange;
 }
 
-void saveTuningCache(const std::string& path, const TuningCache& cache, MPI_Comm comm) {
+void saveTuningCache(const std::string& path, const ExchangeOptions& exchange, MPI_Comm comm) {
   onRankZero(comm, [&] {
+    TuningCache all = exchange.tuningCache ? *exchange.tuningCache : TuningCache();
+    all.add(*exchange.record);
     OutputFile file(path);
-    file.stream() << cache.toText();
+    file.stream() << all.toText();
     file.commit();
   });
 }

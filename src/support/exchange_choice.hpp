@@ -47,7 +47,8 @@ void addExchangeOptions(CLI::App& command, ExchangeChoice& choice);
 /// \note Collective on `comm`. \throws BadInput on all ranks
 ExchangeOptions resolveExchange(const ExchangeChoice& choice, MPI_Comm comm, ExchangeSummary& summary);
 
-/// Writes the decisions for --tuning-cache, from rank 0. \note Collective on `comm`. \throws BadInput on all ranks
-void saveTuningCache(const std::string& path, const TuningCache& cache, MPI_Comm comm);
+/// Writes the decisions for --tuning-cache, from rank 0: those of this run, and those that were read for other halos.
+/// \note Collective on `comm`. \throws BadInput on all ranks
+void saveTuningCache(const std::string& path, const ExchangeOptions& exchange, MPI_Comm comm);
 
 }  // namespace Komvos::Program

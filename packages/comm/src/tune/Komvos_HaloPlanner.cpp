@@ -135,7 +135,7 @@ PlannedHalo planSurveyed(MPI_Comm comm, Pattern pattern, Impl::SurveyedHalo halo
   made.columns = resolved.columns;
   made.mpiIsGpuAware = resolved.mpiIsGpuAware;
   made.forceStaging = resolved.forceStaging;
-  const bool isGuess = tunesLater || (similar && !similar->settled);
+  const bool isGuess = tunesLater || guesses;
   const TuningDecision decision{candidates[chosen].report.route, resolved.pairing, made.intraNode,
                                 precedent.settled().value_or(!isGuess)};
   precedent.keep(decision);

@@ -36,9 +36,11 @@ struct HaloTrial {
   int columns = 1;    ///< decided together: 1; 2 and 3; 4 and more. This is the least
   long firstUse = 0;  ///< counted from 1
   long lastUse = 0;
-  double seconds = 0;       ///< median of the maximum over ranks, of all that the user waited for
+  /// Median of the maximum over ranks, of all that the user waited for; 0 for a trial that was broken off, because
+  /// vectors had other numbers of columns meanwhile, or ranks failed.
+  double seconds = 0;
   double secondsInUse = 0;  ///< of the variant in use
-  std::string outcome;      ///< "faster": in use from then on
+  std::string outcome;      ///< "faster": in use from then on; "not clearly faster", "given up" or "broken off"
 };
 
 /// The choice for one halo, the same on all ranks. Where it is tuned online, as things are at the moment.

@@ -34,8 +34,7 @@ struct HaloTuner::State {
     bool isWithdrawn = false;                            // for all numbers of columns
   };
 
-  MPI_Comm userComm;
-  std::shared_ptr<PrivateComm> comm;
+  std::shared_ptr<PrivateComm> comm;  // the user may free his own while this is tuned
   std::vector<Pattern> patterns;  // of this rank
   ResolvedOptions options;
   Precedent precedent;
@@ -64,8 +63,7 @@ struct HaloTuner::State {
 HaloTuner::HaloTuner(MPI_Comm comm, Pattern pattern, const ResolvedOptions& options,
                      const std::vector<Candidate>& candidates, const TuningDecision& start, const RouteChoice& reverse,
                      const Precedent& precedent)
-    : state_(new State{comm,
-                       PrivateComm::of(comm),
+    : state_(new State{PrivateComm::of(comm),
                        {std::move(pattern)},
                        options,
                        precedent,
@@ -101,7 +99,7 @@ const Candidate& HaloTuner::State::planRoute(const RouteChoice& route) {
   if (planned != nullptr) {
     return *planned;
   }
-  MpiSetupTransport transport(userComm);
+  MpiSetupTransport transport(comm->get());
   candidates.push_back(planCandidate(*comm, transport, options, patterns, route));
   for (Variant& one : variants) {
     if (one.route == route) {
@@ -284,9 +282,10 @@ void HaloTuner::update(HaloReport& report) const {
   report.trials.clear();
   for (const Trial& one : choice.trials()) {
     const State::Variant& tried = state.variants[one.variant];
-    const char* const outcome = one.outcome == Trial::Outcome::faster   ? "faster"
-                                : one.outcome == Trial::Outcome::slower ? "not clearly faster"
-                                                                        : "given up";
+    const char* const outcome = one.outcome == Trial::Outcome::faster     ? "faster"
+                                : one.outcome == Trial::Outcome::slower   ? "not clearly faster"
+                                : one.outcome == Trial::Outcome::hopeless ? "given up"
+                                                                          : "broken off";
     report.trials.push_back({tried.route, tried.intraNode, one.columnsFrom, one.firstUse, one.lastUse, one.seconds,
                              one.rivalSeconds, outcome});
   }

@@ -222,6 +222,12 @@ void TuningCache::add(const HaloKey& halo, const TuningDecision& decision) {
   entries_.push_back({halo, decision});
 }
 
+void TuningCache::add(const TuningCache& newer) {
+  for (const Entry& entry : newer.entries_) {
+    add(entry.halo, entry.decision);
+  }
+}
+
 const TuningDecision* TuningCache::find(const HaloKey& halo) const {
   const auto found =
       std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.isFor(halo); });

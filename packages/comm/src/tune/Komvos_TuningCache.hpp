@@ -67,6 +67,8 @@ class TuningCache {
 
   /// Adds a decision, in place of an earlier one for the same halo, topology and machine.
   void add(const HaloKey& halo, const TuningDecision& decision);
+  /// The decisions of another one, in the same way.
+  void add(const TuningCache& newer);
   /// \return null if there is none
   const TuningDecision* find(const HaloKey& halo) const;
   /// Why find() found none: another pattern, topology or machine.

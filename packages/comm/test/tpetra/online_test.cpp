@@ -17,6 +17,7 @@
 #include "Komvos_MachineModel.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_NodeAwareImport.hpp"
+#include "Komvos_TuningCache.hpp"
 #include "support/matrix_support.hpp"
 #include "support/mpi_counter.hpp"
 #include "support/mpi_support.hpp"
@@ -375,6 +376,22 @@ TEST(OnlineTuning, ANewHaloOfTheSamePatternGoesOnWhereTheOldOneEnded) {
   importMany(second, data, "none", 100);
   EXPECT_TRUE(second.report().trials.empty()) << "they lost before";
   EXPECT_EQ(first.report().route, second.report().route);
+}
+
+/// What is decided for the vectors that are used most shall not be lost when a few of another width are used at the
+/// end.
+TEST(OnlineTuning, ATuningCacheKeepsWhatIsSettled) {
+  const int size = Tpetra::getDefaultComm()->getSize();
+  DenseHalo data;
+  ExchangeOptions options = tuned(NodeTopology::uniform(size, 2));
+  options.record = std::make_shared<Komvos::TuningCache>();
+  const NodeAwareImport<> halo(data.import, options);
+  importMany(halo, data, "three-step", 1500);
+  ASSERT_EQ(1u, options.record->size());
+  const std::string decided = options.record->toText();
+  EXPECT_EQ(0u, options.record->numGuesses());
+  importMany(halo, data, "two-step", 12, 1, 4);
+  EXPECT_EQ(decided, options.record->toText());
 }
 
 /// Everybody owns so many entries, and needs all.

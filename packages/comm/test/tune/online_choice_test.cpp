@@ -371,6 +371,34 @@ TEST(OnlineChoice, ReducesRarelyWhereNoWindowIsOfOneWidth) {
   EXPECT_LT(reductions, 50);
 }
 
+// A bad variant that needs no plan, and phases too short for a trial.
+TEST(OnlineChoice, RepeatsRarelyATrialThatIsBrokenOff) {
+  for (const long phase : {5L, 7L, 10L, 13L, 20L}) {
+    Ranks ranks(2, {10, 30}, 5, forecastsOf({10, 9}));
+    long uses = 0;
+    const auto run = [&](long until) {
+      for (; uses < until; ++uses) {
+        ranks.use(uses / phase % 2 == 0 ? 1 : 4);
+      }
+      return std::count(ranks.used().begin(), ranks.used().end(), 1u);
+    };
+    const auto early = run(1000), late = run(8000);
+    EXPECT_LT(early, 150) << "phases of " << phase;
+    EXPECT_LT(late - early, 150) << "phases of " << phase;
+    EXPECT_EQ(0u, ranks.choice().incumbent());
+    EXPECT_GE(ranks.choice().trials().size(), 1u) << "all are counted";
+  }
+}
+
+TEST(OnlineChoice, ComparesInTheEndWhatWasBrokenOff) {
+  Ranks ranks(2, {10, 4}, 5, forecastsOf({10, 9}));
+  for (int i = 0; i < 12; ++i) {
+    ranks.use(7, i % 2 == 0 ? 1 : 4);
+  }
+  ranks.use(1000, 1);
+  EXPECT_EQ(1u, ranks.choice().incumbent());
+}
+
 Forecast inSeconds(double exchange, double planSeconds) { return {{exchange, exchange, exchange}, planSeconds, true}; }
 
 TEST(OnlineChoice, APromiseIsOfSecondsAndPaysForItsPlan) {

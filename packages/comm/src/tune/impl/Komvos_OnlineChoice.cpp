@@ -29,6 +29,10 @@
 // A halo may begin with a variant that promises much (promisesMuch). If it breaks its promise, so that its exchange
 // takes far longer than the forecast for one that needs no plan, that one is tried at once.
 //
+// A trial is broken off where its uses cannot be compared, because vectors have other numbers of columns meanwhile, or
+// a rank fails again and again. It may be repeated when there have been twice as many uses: so however long that goes
+// on, trials of a bad variant take a share of all uses that becomes ever smaller.
+//
 // Forecasts are rough: none is believed to gain less than exploration says, and a variant whose forecast is somewhat
 // worse than that of the incumbent is not ruled out, but waits longer. One whose forecast is far worse waits until its
 // trial is a trifle even if the forecast is right; the halo counts as settled meanwhile.
@@ -73,6 +77,7 @@ OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, d
     one.known = known[i].incumbent.has_value();
     one.tried = std::move(known[i].lost);
     one.tried.resize(forecasts_.size(), false);
+    one.notBefore.assign(forecasts_.size(), 0);
     one.tried[best] = false;  // who won earlier, but is not planned, has to pay for its plan as others do
     one.tried[one.incumbent] = true;
     one.settled = std::all_of(one.tried.begin(), one.tried.end(), [](bool was) { return was; });
@@ -202,6 +207,7 @@ void OnlineChoice::decide(const std::vector<double>& most) {
   }
   if (!isWhole(most)) {
     if (inTrial() && repeats_ == 2) {
+      breakOff();
       watch(watchLength_, std::min<std::size_t>(2, watchLength_));
     } else if (repeats_ == 2) {  // vectors of several widths in turn, perhaps for ever
       watchLonger();
@@ -214,6 +220,9 @@ void OnlineChoice::decide(const std::vector<double>& most) {
   repeats_ = 0;
   const int seen = static_cast<int>(rest[0]);
   if (seen != class_) {
+    if (inTrial()) {
+      breakOff();
+    }
     if (!ofClass_[seen].known && ofClass_[seen].seconds == 0) {  // what was best so far is the best guess
       ofClass_[seen].incumbent = incumbent();
       std::fill(ofClass_[seen].tried.begin(), ofClass_[seen].tried.end(), false);
@@ -295,6 +304,11 @@ void OnlineChoice::endTrial(Trial::Outcome outcome) {
   chooseChallenger();
 }
 
+void OnlineChoice::breakOff() {
+  trials_.push_back({challenger_, columnsOfClass(class_), trialBegan_, uses_, 0, 0, Trial::Outcome::brokenOff});
+  ofClass_[class_].notBefore[challenger_] = 2 * uses_;
+}
+
 /// What its samples say.
 void OnlineChoice::knowIncumbent() {
   OfClass& now = ofClass_[class_];
@@ -333,6 +347,9 @@ double OnlineChoice::expectedGain(std::size_t variant) const {
 bool OnlineChoice::isFarWorse(std::size_t variant) const { return forecastRatio(variant) > farWorseForecast; }
 
 bool OnlineChoice::isAffordable(std::size_t variant, double gain) const {
+  if (uses_ < ofClass_[class_].notBefore[variant]) {
+    return false;
+  }
   const double plan = forecasts_[variant].planSeconds;
   const bool promises = forecastRatio(variant) < 1;
   if (!promises && uses_ < fewestToVary) {

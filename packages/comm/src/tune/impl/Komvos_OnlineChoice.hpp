@@ -25,14 +25,15 @@ bool promisesMuch(const Forecast& other, const Forecast& usual, int widthClass);
 /// How a challenger did against the variant that was in use.
 struct Trial {
   enum class Outcome {
-    faster,   ///< in use from now on
-    slower,   ///< or not clearly faster
-    hopeless  ///< given up after the first samples
+    faster,    ///< in use from now on
+    slower,    ///< or not clearly faster
+    hopeless,  ///< given up after the first samples
+    brokenOff  ///< its uses were none to compare: of other numbers of columns, or not finished on all ranks
   };
   std::size_t variant;
   int columnsFrom;         ///< the least columns of its width class
   long firstUse, lastUse;  ///< of the challenger or its rival in this trial, counted from 1
-  double seconds;          ///< median over its samples of the maximum over ranks
+  double seconds;          ///< median over its samples of the maximum over ranks; 0 if broken off
   double rivalSeconds;     ///< the same of the variant in use
   Outcome outcome;
 };
@@ -115,6 +116,7 @@ class OnlineChoice {
   struct OfClass {
     std::size_t incumbent = 0;
     std::vector<bool> tried;
+    std::vector<long> notBefore;            // use from which a variant may be tried again whose trial was broken off
     std::optional<std::size_t> wonEarlier;  // if it is not what the halo began with, until something wins here
     double seconds = 0, exposed = 0;  // of the incumbent: medians
     double least = 0, most = 0;       // range of its seconds
@@ -131,6 +133,7 @@ class OnlineChoice {
   void judgeFirstSamples();
   void judgeComparison();
   void endTrial(Trial::Outcome outcome);
+  void breakOff();
   void knowIncumbent();
   void chooseChallenger();
   double forecastRatio(std::size_t variant) const;

@@ -127,8 +127,9 @@ std::optional<TuningDecision> Precedent::ofSimilar() const {
 }
 
 void Precedent::keep(const TuningDecision& decision) {
-  if (record_) {
+  if (record_ && (decision.settled || !recordsSettled_)) {
     record_->add(key_, decision);
+    recordsSettled_ = decision.settled;
   }
   if (remembers_) {
     earlier_->keep(mix(key_.pattern, options_), key_, options_, decision);

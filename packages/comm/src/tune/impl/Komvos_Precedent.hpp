@@ -49,6 +49,7 @@ class Precedent {
 
   /// Before it was used.
   void keep(const TuningDecision& decision);
+  /// The tuning cache keeps one decision for all widths: the last one that is settled, if there is one.
   /// \param lost variants that lost against it with vectors of this width class
   void keep(const TuningDecision& decision, int widthClass, const std::vector<TuningDecision>& lost);
 
@@ -70,6 +71,7 @@ class Precedent {
   std::optional<TuningDecision> guess_;  // of the tuning cache for this very halo
   std::shared_ptr<Earlier> earlier_;
   std::shared_ptr<TuningCache> record_;
+  bool recordsSettled_ = false;
 };
 
 }  // namespace Komvos::Impl
