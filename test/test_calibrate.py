@@ -117,6 +117,8 @@ class CalibrateBadInput(ProgramTest):
             (["--loud"], ["--loud", "komvos calibrate --help"]),
         ]
         self.check_refusals([(["calibrate", *arguments], words) for arguments, words in cases])
+        self.check_refusals([(["calibrate", "--ranks-per-node", 2, "--off-node-limits", "64,1024"],
+                              ["--off-node-limits", "one node"])], ranks=(2,))
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_failed_run_leaves_the_old_file(self):

@@ -314,6 +314,10 @@ class Solvers(ProgramTest):
                                plot), ("--convergence-plot", "pipelined-bicgstab", "CG"))
         self.check_refusal(run(2, "solve", "--problem", "laplace3d", "--n", 4, "--solver", "mumps",
                                "--convergence-plot", plot), ("--convergence-plot", "mumps"))
+        self.check_refusal(run(2, "solve", self.folder / "no-matrix.mtx", "--solver", "gmres", "--convergence-plot", plot),
+                           ("--convergence-plot", "pipelined-bicgstab", "GMRES"))
+        self.check_refusal(run(2, "solve", "--problem", "laplace3d", "--n", 4, "--solver", "superlu-dist",
+                               "--max-iterations", 10), ("--max-iterations", "superlu-dist"))
         self.assertEqual(plot.read_text(), text)  # as it was
 
     def test_the_default_solver_follows_the_matrix(self):

@@ -128,6 +128,9 @@ int runCalibrate(const CalibrateOptions& options) {
   }
   const NodeTopology topology = *placementOf(world, options.ranksPerNode).nodes;
   const std::vector<PlannedSeries> planned = planSeries(topology);
+  if (options.offNodeLimits && topology.numNodes() == 1) {
+    throw BadInput("calibrate: --off-node-limits has no meaning on one node");
+  }
   onRankZero(world, [&] { OutputFile::checkWritable(options.outputFile); });
 
   const bool showProgress = rank == 0 && !options.quiet && isInteractive();

@@ -188,6 +188,13 @@ void leaveToCommandLine(const ExchangeChoice& choice, Teuchos::ParameterList& mu
   }
 }
 
+void requireHistoryForPlot(const SolveOptions& options, const std::string& solver) {
+  if (!options.convergencePlotFile.empty() && !keepsHistory(solver)) {
+    throw BadInput("solve: --convergence-plot needs --solver pipelined-bicgstab; " + solver +
+                   " does not tell its iterations");
+  }
+}
+
 /// By Belos. \note Collective.
 void solveIteratively(const SolveOptions& options, const Problem& problem, const MatrixTraits& traits,
                       const ExchangeOptions& exchange, Teuchos::ParameterList& parameters, MultiVector& x,
@@ -195,11 +202,7 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
   const std::string solver = resolveSolver(options.solver, traits, options.preconditioner != "none");
   requireParametersOf(solver, parameters.sublist("Belos"));
   const bool timesCycles = options.cycleTimes || !options.cyclePlotFile.empty();
-  const bool plotsConvergence = !options.convergencePlotFile.empty();
-  if (plotsConvergence && !keepsHistory(solver)) {
-    throw BadInput("solve: --convergence-plot needs --solver pipelined-bicgstab; " + solver +
-                   " does not tell its iterations");
-  }
+  requireHistoryForPlot(options, solver);
   Teuchos::ParameterList muelu = parameters.sublist("MueLu");  // as given
   const double start = MPI_Wtime();
   const RCP<NodeAwareCrsMatrix<>> A = makeNodeAware(problem.matrix, exchange);
@@ -209,7 +212,7 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
   report.setupSeconds = MPI_Wtime() - start;
   const bool showProgress = x.getMap()->getComm()->getRank() == 0 && !options.quiet && isInteractive();
   record(solveWithBelos(solver, A, preconditioner.op, *problem.matrix, *problem.rhs, x, parameters.sublist("Belos"),
-                        showProgress, plotsConvergence),
+                        showProgress, !options.convergencePlotFile.empty()),
          report);
   addHalos(*A, preconditioner, exchange, report);
   if (timesCycles) {
@@ -239,6 +242,9 @@ int runSolve(const SolveOptions& options) {
   Teuchos::ParameterList& belos = parameters->sublist("Belos");
   setBelosParameters(belos, options);
   const bool direct = isDirectSolver(options.solver);
+  if (!direct && options.solver != "auto") {  // before the matrix is read
+    requireHistoryForPlot(options, resolveSolver(options.solver, MatrixTraits(), options.preconditioner != "none"));
+  }
 
   const double start = MPI_Wtime();
   Problem problem = loadProblem(options, comm);
@@ -250,9 +256,6 @@ int runSolve(const SolveOptions& options) {
 
   MultiVector x(problem.matrix->getDomainMap(), 1);
   if (direct) {
-    if (!options.convergencePlotFile.empty()) {
-      throw BadInput("solve: --convergence-plot has no meaning beside --solver " + options.solver);
-    }
     solveDirectly(options.solver, problem, traits, exchange, belos.get<double>("Convergence Tolerance"), x, report);
   } else {
     solveIteratively(options, problem, traits, exchange, *parameters, x, report);

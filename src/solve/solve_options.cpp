@@ -82,6 +82,10 @@ void checkSolveOptions(const CLI::App& command, SolveOptions& options) {
   const bool direct = isDirectSolver(options.solver);
   require(!direct || options.preconditioner.empty() || options.preconditioner == "none",
           "solve: --prec " + options.preconditioner + " has no meaning beside --solver " + options.solver);
+  require(!direct || !options.maxIterations,
+          "solve: --max-iterations has no meaning beside --solver " + options.solver);
+  require(!direct || options.convergencePlotFile.empty(),
+          "solve: --convergence-plot has no meaning beside --solver " + options.solver);
   const bool timesCycles = options.cycleTimes || !options.cyclePlotFile.empty();
   const bool byMueLu =
       options.preconditioner == "muelu" || (options.preconditioner.empty() && options.problem != "random");

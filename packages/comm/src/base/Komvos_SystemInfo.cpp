@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <istream>
+#include <map>
 
 #include "Komvos_Error.hpp"
 
@@ -13,13 +15,7 @@ namespace {
 
 std::string readProcessorName() {
   std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
-      return line.substr(colon + 2);
-    }
-  }
-  return "unknown processor";
+  return processorNameIn(file);
 }
 
 }  // namespace
@@ -27,6 +23,26 @@ std::string readProcessorName() {
 const std::string& processorName() {
   static const std::string name = readProcessorName();
   return name;
+}
+
+std::string processorNameIn(std::istream& cpuinfo) {
+  std::map<std::string, std::string> first;  // of each entry, by its name: cores may differ
+  for (std::string line; std::getline(cpuinfo, line);) {
+    const std::size_t colon = line.find(": ");
+    const std::size_t end = line.find_first_of("\t:");
+    if (colon != std::string::npos) {
+      first.emplace(line.substr(0, line.find_last_not_of(' ', end - 1) + 1), line.substr(colon + 2));
+    }
+  }
+  for (const char* name : {"model name", "cpu"}) {  // x86, POWER
+    if (first.count(name) > 0) {
+      return first[name];
+    }
+  }
+  if (first.count("CPU implementer") > 0) {
+    return "ARM implementer " + first["CPU implementer"] + ", part " + first["CPU part"];
+  }
+  return "unknown processor";
 }
 
 std::string mpiLibraryName() {
