@@ -263,6 +263,7 @@ int runSolve(const SolveOptions& options) {
   report.exactKnown = !problem.exact.is_null();
   report.relativeError = report.exactKnown ? relativeError(x, *problem.exact) : 0;
   if (exchange.record) {
+    exchange.record->addOfAllRanks(mpiOf(comm));
     report.savedDecisions = exchange.record->size();
     report.savedGuesses = exchange.record->numGuesses();
   }

@@ -228,6 +228,29 @@ void TuningCache::add(const TuningCache& newer) {
   }
 }
 
+void TuningCache::addOfAllRanks(MPI_Comm comm) {
+  int rank = 0, size = 0;
+  mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
+  mpiCheck(MPI_Comm_size(comm, &size), "MPI_Comm_size");
+  TuningCache all;
+  all.name_ = name_;
+  for (;;) {  // the lowest rank that knows more tells it
+    TuningCache more;
+    for (const Entry& entry : entries_) {
+      if (all.find(entry.halo) == nullptr) {
+        more.add(entry.halo, entry.decision);
+      }
+    }
+    int teller = more.size() > 0 ? rank : size;
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &teller, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
+    if (teller == size) {
+      break;
+    }
+    all.add(parse(Impl::broadcast(comm, more.toText(), teller), name_));
+  }
+  *this = std::move(all);
+}
+
 const TuningDecision* TuningCache::find(const HaloKey& halo) const {
   const auto found =
       std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.isFor(halo); });

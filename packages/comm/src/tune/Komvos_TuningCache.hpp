@@ -69,6 +69,10 @@ class TuningCache {
   void add(const HaloKey& halo, const TuningDecision& decision);
   /// The decisions of another one, in the same way.
   void add(const TuningCache& newer);
+  /// The decisions of all ranks: some halos are of some ranks only, as those of the coarse levels of a rebalanced
+  /// hierarchy. Afterwards all ranks have the same.
+  /// \note Collective on `comm`; a few broadcasts for each set of ranks that has halos of its own.
+  void addOfAllRanks(MPI_Comm comm);
   /// \return null if there is none
   const TuningDecision* find(const HaloKey& halo) const;
   /// Why find() found none: another pattern, topology or machine.

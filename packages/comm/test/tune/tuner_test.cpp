@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangeModel.hpp"
@@ -469,6 +470,38 @@ TEST(TuningCache, MayBeRecordedOnOneRankOnly) {
   }
   planDense(options);
   EXPECT_EQ(everywhere, options.record ? options.record->toText() : everywhere);
+}
+
+/// As with the coarse levels of a rebalanced hierarchy, which some ranks have no rows of.
+TEST(TuningCache, GetsTheDecisionsOfHalosThatSomeRanksHave) {
+  const int size = worldSize(), rank = worldRank();
+  TuningCache cache;
+  const auto keyOf = [](int first, int count) {
+    Komvos::HaloKey key;
+    key.pattern = static_cast<std::uint64_t>(1000 * first + count);
+    key.topologyText = std::to_string(count) + " ranks";
+    return key;
+  };
+  std::vector<std::pair<int, int>> levels{{0, size}, {size / 2, size - size / 2}, {size - 1, 1}};  // first rank, ranks
+  for (const auto& [first, count] : levels) {
+    if (rank >= first && rank < first + count) {
+      cache.add(keyOf(first, count), {first == 0 ? RouteChoice::twoStep : RouteChoice::threeStep});
+    }
+  }
+  cache.addOfAllRanks(MPI_COMM_WORLD);
+  for (const auto& [first, count] : levels) {
+    const auto* const found = cache.find(keyOf(first, count));
+    ASSERT_NE(nullptr, found) << first;
+    EXPECT_EQ(first == 0 ? "two-step" : "three-step", toString(found->route));
+  }
+  EXPECT_EQ(size == 1 ? 1u : size == 2 ? 2u : 3u, cache.size());
+  const std::string text = cache.toText();
+  EXPECT_EQ(Komvos::Impl::broadcast(MPI_COMM_WORLD, text), text) << "the same everywhere";
+  cache.addOfAllRanks(MPI_COMM_WORLD);
+  EXPECT_EQ(text, cache.toText());
+  TuningCache none;
+  none.addOfAllRanks(MPI_COMM_WORLD);
+  EXPECT_EQ(0u, none.size());
 }
 
 /// What one rank adds to it while several halos are planned is not there for the others.
