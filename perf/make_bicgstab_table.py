@@ -59,7 +59,9 @@ def best(report, start):
 
 
 def span(values):
-    return f"{min(values):.2f}-{max(values):.2f}"
+    values = list(values)
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low}-{high}"
 
 
 def of_merged(report, variant):
@@ -116,6 +118,29 @@ def reading(reports):
                           petsc_on_node=petsc(on_node, merged), replicated=replicated(spheres))
 
 
+def elsewhere(shown):
+    """What other machines say of PETSc's best, each in a sentence."""
+    text = ""
+    for folder in sorted(common.RESULTS.iterdir()):
+        reports = [common.read_results(file) for file in sorted(folder.glob("*-bicgstab-*-*.json")) if folder != shown]
+        reports = [report for report in reports
+                   if any(one["variant"].startswith("PETSc") for one in report["results"])]
+        if not reports:
+            continue
+
+        def petsc(network, partition):
+            chosen = [one for one in reports if one["network"].endswith(network) and one["partition"] == partition]
+            return span([best(one, "PETSc") / best(one, "Komvos") for one in chosen])
+
+        plain, cost = "hosts x 4 ranks", "100 us a message at each host's card"
+        text += (f"\nOn {reports[0]['processor']}, {reports[0]['cores']} cores (`{folder.relative_to(common.ROOT)}`, commit "
+                 f"{common.commits_of(reports)}), PETSc's best takes, on 16 ranks,\n{petsc(plain, 'graph')} times as long as ours "
+                 f"on a plain network with a partition of the graph, {petsc(plain, 'contiguous')} with slabs;\n"
+                 f"{petsc(cost, 'graph')} and {petsc(cost, 'contiguous')} where a message costs 100 us; on one node "
+                 f"{petsc('one node', 'graph')} and {petsc('one node', 'contiguous')}.\n")
+    return text
+
+
 def traffic(report):
     head = ["variant", "preconditioner", "vectors brought in, least", "counted", "ratio", "vectors written"]
     rows = [[one["variant"], one["preconditioner"], str(one["least_vectors"]), f"{one['counted_vectors']:.2f}",
@@ -140,7 +165,7 @@ def page(folder, files, counted, at_scale):
     first = reports[0]
     commits = ", ".join(dict.fromkeys(report["commit"] for report in reports))
     parts = [HEAD.format(folder=folder.relative_to(common.ROOT), commit=commits, processor=first["processor"],
-                         cores=first["cores"], tolerance=first["tolerance"]), reading(reports)]
+                         cores=first["cores"], tolerance=first["tolerance"]), reading(reports), elsewhere(folder)]
     head = ["problem", "partition", "solver", "iterations", "true residual", "iteration, us", "of Belos'",
             "digit, of Belos'"]
     for network, ranks in dict.fromkeys((report["network"], report["ranks"]) for report in reports):

@@ -53,8 +53,8 @@ void checkOutputs(const BemOptions& options, MPI_Comm comm) {
   std::vector<std::string> outputs{options.densityFile, options.jsonFile, options.blockPlotFile,
                                    options.convergencePlotFile};
   requireWritable(outputs, {options.tuningCacheFile}, comm);
-  outputs.push_back(
-      options.saveTuningCacheFile);  // which may replace the one that was read: it has that one's decisions
+  // It may replace the tuning cache that was read, for it gets the decisions of that.
+  outputs.push_back(options.saveTuningCacheFile);
   requireWritable(outputs, {options.meshFile, options.machine}, comm);
   if (!options.convergencePlotFile.empty()) {
     onRankZero(comm, [] { Gnuplot::requireInstalled("--convergence-plot"); });

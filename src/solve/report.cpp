@@ -40,6 +40,9 @@ std::string times(const HaloReport& r) {
                                : "";
 }
 
+/// Else it was broken off.
+bool wasCompared(const HaloTrial& trial) { return trial.seconds > 0; }
+
 /// Why a halo in use keeps the standard route.
 std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
   if (r.fromTuningCache) {
@@ -52,10 +55,11 @@ std::string whyStandard(const HaloReport& r, const SolveReport& solve) {
     return "as tuning is off";
   }
   if (r.online) {
+    const auto compared = std::count_if(r.trials.begin(), r.trials.end(), wasCompared);
     const auto others = std::count_if(r.trials.begin(), r.trials.end(), [&](const HaloTrial& one) {
-      return toString(one.route) != r.route || one.intraNode != r.intraNode;
+      return wasCompared(one) && (toString(one.route) != r.route || one.intraNode != r.intraNode);
     });
-    if (!r.trials.empty()) {
+    if (compared > 0) {
       return others > 0 ? format("none of %ld others that were tried is faster", static_cast<long>(others))
                         : "faster than what was in use before";
     }
@@ -104,7 +108,7 @@ double gainOf(const HaloReport& r) {
       last = one.seconds;
     }
   }
-  return last > 0 ? first / last : r.trials.empty() ? 0 : 1;
+  return last > 0 ? first / last : std::any_of(r.trials.begin(), r.trials.end(), wasCompared) ? 1 : 0;
 }
 
 std::string variantName(const std::string& route, IntraNode intraNode) {
@@ -120,6 +124,9 @@ std::string tried(const HaloReport& r) {
     }
   };
   for (const HaloTrial& one : r.trials) {
+    if (!wasCompared(one)) {
+      continue;
+    }
     add(one.route == RouteChoice::standard ? variantName("standard", one.intraNode) : toString(one.route));
   }
   for (const HaloCandidate& one : r.candidates) {

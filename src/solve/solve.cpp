@@ -43,8 +43,8 @@ void checkOutputs(const SolveOptions& options, const CommPtr& comm) {
   std::vector<std::string> outputs{options.solutionFile, options.jsonFile, options.cyclePlotFile,
                                    options.convergencePlotFile};
   requireWritable(outputs, {options.tuningCacheFile}, mpiOf(comm));
-  outputs.push_back(
-      options.saveTuningCacheFile);  // which may replace the one that was read: it has that one's decisions
+  // It may replace the tuning cache that was read, for it gets the decisions of that.
+  outputs.push_back(options.saveTuningCacheFile);
   requireWritable(outputs, {options.matrixFile, options.rhsFile, options.parameterFile, options.machine}, mpiOf(comm));
   onRankZero(mpiOf(comm), [&] {
     if (!options.cyclePlotFile.empty()) {

@@ -22,8 +22,8 @@ namespace Komvos::Impl {
 class PrivateComm : public std::enable_shared_from_this<PrivateComm> {
  public:
   /// The duplicate that belongs to `parent`. A duplicate belongs to itself: what is made later can be made on get(),
-  /// when the user may have freed `parent`. \note Collective on `parent` the first time, and calls freeAbandoned()
-  /// then.
+  /// when the user may have freed `parent`.
+  /// \note Collective on `parent` the first time, and calls freeAbandoned() then.
   static std::shared_ptr<PrivateComm> of(MPI_Comm parent);
 
   /// \note Collective. The registry of all instances is the last owner.

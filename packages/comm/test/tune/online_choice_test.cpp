@@ -424,6 +424,17 @@ TEST(OnlineChoice, DoubtsAPromiseThatIsBroken) {
   EXPECT_LT(std::count(broken.used().begin(), broken.used().end(), 1u), 15);
 }
 
+TEST(OnlineChoice, StillDoubtsABrokenPromiseWhenATrialWasBrokenOff) {
+  // 1 promised much and takes longer than 0, which needs no plan; the first trial of 0 meets wide vectors.
+  Ranks ranks(2, {10, 15}, 5, {inSeconds(5, 0), inSeconds(1, 0)}, 0, 1);
+  ranks.use(5, 1);
+  ranks.use(9, 4);  // too few for a trial of their own
+  ranks.use(400, 1);
+  ASSERT_FALSE(ranks.choice().trials().empty());
+  EXPECT_EQ(Outcome::brokenOff, ranks.choice().trials().front().outcome);
+  EXPECT_EQ(0u, ranks.choice().incumbent());
+}
+
 TEST(OnlineChoice, AVariantThatIsWithdrawnMakesRoomForTheNext) {
   OnlineChoice choice(forecastsOf({10, 4, 5}), 0, 0);
   while (!choice.resultDue()) {

@@ -329,7 +329,9 @@ void OnlineChoice::knowIncumbent() {
 /// of its promise. What forecasts do not know, as who else sends, makes all of them too low.
 double OnlineChoice::forecastRatio(std::size_t variant) const {
   const double ofVariant = forecasts_[variant].seconds[class_], ofIncumbent = forecasts_[incumbent()].seconds[class_];
-  const bool isDoubted = trials_.empty() && forecasts_[variant].planSeconds == 0 &&
+  const bool nothingWasCompared = std::all_of(
+      trials_.begin(), trials_.end(), [](const Trial& one) { return one.outcome == Trial::Outcome::brokenOff; });
+  const bool isDoubted = nothingWasCompared && forecasts_[variant].planSeconds == 0 &&
                          promisesMuch(forecasts_[incumbent()], forecasts_[variant], class_);
   return ofVariant / (isDoubted ? std::max(ofIncumbent, ofClass_[class_].exposed / tooLow) : ofIncumbent);
 }
