@@ -50,7 +50,7 @@ class HierarchyWalk {
       change();
     }
     if (mapsChanged_) {
-      levels_.renewVectors();
+      levels_.renewVectors(std::move(spared_));
     }
     return std::move(result_);
   }
@@ -66,6 +66,9 @@ class HierarchyWalk {
       for (const char* const name : {"PreSmoother", "PostSmoother"}) {
         replaceSmoother(level, name);
       }
+    }
+    if (mapsChanged_) {
+      spared_ = levels_.vectorOfFinestLevel();
     }
   }
 
@@ -215,6 +218,7 @@ class HierarchyWalk {
   NodeAwareHierarchy result_;
   std::vector<std::function<void()>> changes_;  // of the hierarchy, in this order
   bool mapsChanged_ = false;
+  RCP<Tpetra::MultiVector<>> spared_;  // memory for the largest vector of a cycle
   std::map<const Matrix*, RCP<NodeAwareMatrix>> matrices_;
   std::vector<RCP<const Matrix>> originals_;
   std::vector<RCP<const Tpetra::Import<>>> levelImporters_;

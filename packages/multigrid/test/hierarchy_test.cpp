@@ -510,7 +510,7 @@ TEST(NodeAwareHierarchy, IsLeftAsItWasWhereOneRankHasNoMemory) {
     b.randomize();
     preconditioner->apply(b, x);
     int failures = 0;
-    for (int passes = 0, failed = 1; failed != 0; passes += 1 + passes / 8) {
+    for (int passes = 0, failed = 1; failed != 0; ++passes) {
       SCOPED_TRACE(passes);
       failed = 0;
       try {

@@ -14,6 +14,7 @@
 #include <exception>
 #include <iostream>
 #include <limits>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -315,10 +316,20 @@ void MueLuLevels::removeSmoother(int level, const std::string& name) {
   }
 }
 
-/// With none at all MueLu could not set up the hierarchy again.
-void MueLuLevels::renewVectors() {
+RCP<Tpetra::MultiVector<>> MueLuLevels::vectorOfFinestLevel() const {
+  return rcp(new Tpetra::MultiVector<>(matrix(0, "A")->getRangeMap(), 1));
+}
+
+// With none at all MueLu could not set up the hierarchy again. A cycle makes those that are missing, but looks at the
+// first one, which is made first, without asking whether it is there.
+void MueLuLevels::renewVectors(RCP<Tpetra::MultiVector<>> spared) {
   hierarchy_.DeleteLevelMultiVectors();
-  hierarchy_.AllocateLevelMultiVectors(1);
+  spared = Teuchos::null;
+  try {
+    hierarchy_.AllocateLevelMultiVectors(1);
+  } catch (const std::bad_alloc&) {
+    hierarchy_.AllocateLevelMultiVectors(1);  // those that are still missing
+  }
 }
 
 }  // namespace Komvos::Impl

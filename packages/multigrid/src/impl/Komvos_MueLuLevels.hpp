@@ -78,8 +78,12 @@ class MueLuLevels {
   void setSmoother(int level, const std::string& name, const std::shared_ptr<const LevelSmoother>& smoother);
   void removeSmoother(int level, const std::string& name);
 
+  /// One of those that renewVectors() makes, the largest.
+  Teuchos::RCP<Tpetra::MultiVector<>> vectorOfFinestLevel() const;
   /// Vectors that MueLu keeps for cycles: needed after maps have changed. \note Collective.
-  void renewVectors();
+  /// \param spared is freed first, so that there is memory for one. With too little for the others MueLu makes these in
+  /// the next cycle; without the first one, the hierarchy cannot be used any more.
+  void renewVectors(Teuchos::RCP<Tpetra::MultiVector<>> spared);
 
  private:
   MueLuHierarchy& hierarchy_;
