@@ -12,6 +12,7 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_ExchangePlan.hpp"
+#include "Komvos_ProgressHook.hpp"
 #include "Komvos_RouteChoice.hpp"
 #include "Komvos_SetupTransport.hpp"
 #include "support/mpi_support.hpp"
@@ -210,6 +211,22 @@ TEST_P(MessageEngine, ProgressAloneBringsAllValues) {
     MPI_Barrier(MPI_COMM_WORLD);  // nobody needs end() of another rank to get there
     exchange.end(targets, false);
     EXPECT_EQ(halo.filled(1, 2, -7LL), targets) << halo.name();
+  }
+}
+
+TEST_P(MessageEngine, WaitsForNothingOnceAllHasArrivedAlsoUnderAHook) {
+  Komvos::Impl::ProgressHook hook([] {});
+  hook.switchOn(true);
+  for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
+    const Halo halo = denseHalo(route);
+    PlainExchange<long long> exchange(MPI_COMM_WORLD, halo.plan(), GetParam());
+    std::vector<long long> targets = halo.targets<long long>(1, -7);
+    exchange.begin(Direction::forward, 1, halo.owned<long long>(1, 3));
+    while (!exchange.progress()) {
+    }
+    exchange.waitForMore();
+    exchange.end(targets, false);
+    EXPECT_EQ(halo.filled<long long>(1, 3, -7), targets) << halo.name();
   }
 }
 

@@ -66,6 +66,12 @@ class PlainExchange {
     return now().engine.receivesDone();
   }
 
+  /// Waits for a message, if there is one to wait for.
+  void waitForMore() {
+    now().engine.poll(true);
+    startRelays();
+  }
+
   /// Waits for the rest. \throws Komvos::PlanMismatch if values did not arrive; the exchange is over then
   void end(std::vector<Value>& target, bool add) {
     Way& way = now();

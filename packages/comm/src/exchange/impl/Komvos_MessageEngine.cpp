@@ -114,6 +114,9 @@ void MessageEngine::poll(bool wait) {
   if (hooked) {
     ProgressHook::runAll();
   }
+  if (receivesDone()) {
+    return;
+  }
   if (shared_.numPending() == 0 && !(hooked && wait)) {
     pollMpi(wait);
     return;
@@ -137,9 +140,6 @@ void MessageEngine::poll(bool wait) {
 }
 
 void MessageEngine::pollMpi(bool wait) {
-  if (receivesDone()) {
-    return;
-  }
   const int count = mpi_.completeSome(wait);
   for (int i = 0; i < count; ++i) {
     receiveByMpi(mpi_.completedReceive(i), mpi_.status(i));
