@@ -376,8 +376,8 @@ void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptio
         const ExchangeOptions& here = onFinest.on(Tpetra::Details::extractMpiCommFromTeuchos(*matrix->getComm()));
         solver = choice.make(*matrix, here);
       }
-      levels.setSmoother(coarsest, "PreSmoother", solver);
-      levels.removeSmoother(coarsest, "PostSmoother");
+      levels.setSmoother(coarsest, "PreSmoother", solver)();
+      levels.removeSmoother(coarsest, "PostSmoother")();
     }
   } catch (...) {
     error = Impl::textOf(std::current_exception());

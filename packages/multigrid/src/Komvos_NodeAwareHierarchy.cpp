@@ -46,7 +46,7 @@ class HierarchyWalk {
   NodeAwareHierarchy run() {
     plan();
     throwOnAllIfAny(finest_, Impl::errorIn([&] { makeReplacements(); }));
-    for (const std::function<void()>& change : changes_) {
+    for (const MueLuLevels::Change& change : changes_) {
       change();
     }
     if (mapsChanged_) {
@@ -160,7 +160,7 @@ class HierarchyWalk {
     }
     const RCP<NodeAwareMatrix> ours = matrices_.at(before.get());
     if (!levels_.isSet(level, name)) {
-      changes_.emplace_back([levels = levels_, level, name, ours]() mutable { levels.setMatrix(level, name, ours); });
+      changes_.push_back(levels_.setMatrix(level, name, ours));
     }
     result_.exchanges.push_back({level, name, ours, nullptr});
   }
@@ -183,11 +183,10 @@ class HierarchyWalk {
       if (const RCP<const Matrix> before = matrixToReplace(level, name); !before.is_null()) {
         const bool restricts = name[0] == 'R';
         const auto transfer = rcp(new Impl::RebalancedTransfer(matrices_.at(before.get()), exchange, restricts));
-        changes_.emplace_back(
-            [levels = levels_, level, name, transfer]() mutable { levels.setTransfer(level, name, transfer); });
+        changes_.push_back(levels_.setTransfer(level, name, transfer));
       }
     }
-    changes_.emplace_back([levels = levels_, level]() mutable { levels.removeImporter(level); });
+    changes_.push_back(levels_.removeImporter(level));
     mapsChanged_ = true;
     result_.exchanges.push_back({level, "Importer", Teuchos::null, exchange});
   }
@@ -204,8 +203,7 @@ class HierarchyWalk {
       known->second = Impl::replaceSmoother(before, matrices_.at(before.matrix.get()));
     }
     if (const auto smoother = known->second.smoother) {
-      changes_.emplace_back(
-          [levels = levels_, level, name, smoother]() mutable { levels.setSmoother(level, name, smoother); });
+      changes_.push_back(levels_.setSmoother(level, name, smoother));
     }
     if (isNew && !known->second.whyKept.empty()) {
       result_.kept.push_back("level " + std::to_string(level) + ", " + name + ": " + known->second.whyKept);
@@ -216,7 +214,7 @@ class HierarchyWalk {
   MPI_Comm finest_;
   Impl::LevelOptions options_;
   NodeAwareHierarchy result_;
-  std::vector<std::function<void()>> changes_;  // of the hierarchy, in this order
+  std::vector<MueLuLevels::Change> changes_;  // of the hierarchy, in this order
   bool mapsChanged_ = false;
   RCP<Tpetra::MultiVector<>> spared_;  // memory for the largest vector of a cycle
   std::map<const Matrix*, RCP<NodeAwareMatrix>> matrices_;

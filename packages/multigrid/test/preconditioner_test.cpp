@@ -143,7 +143,7 @@ TEST(CoarsestLevel, IsLeftToMueLuWhereALevelOrAFileSaysHow) {
     EXPECT_TRUE(level == coarsest ? says(solver, "chebyshev") : solver == "klu") << level << ": " << solver;
   }
 
-  const std::string file = "preconditioner_test_" + std::to_string(worldSize()) + ".xml";
+  const std::string file = ownFile("preconditioner_test");
   const auto comm = Tpetra::getDefaultComm();
   const auto write = [&](const std::string& entries) {
     comm->barrier();

@@ -1,18 +1,28 @@
 /// \file failing_kokkos.hpp
-/// Lets Kokkos run out of memory at a chosen place.
+/// Lets Kokkos fail at a chosen place.
 #pragma once
+
+#include <mpi.h>
 
 #include <Kokkos_Core.hpp>
 #include <cstdint>
 #include <cstring>
-#include <new>
+#include <exception>
+#include <memory>
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/lsan_interface.h>
 #endif
 
+#include "Komvos_Error.hpp"
+
 namespace KomvosTest {
 
-/// While it lives, one of the allocations and kernels of Kokkos on this rank throws std::bad_alloc.
+/// As no library throws it: what Kokkos throws where it lacks memory differs from version to version.
+struct KokkosFailure : std::exception {
+  const char* what() const noexcept override { return "Kokkos fails on purpose"; }
+};
+
+/// While it lives, one of the allocations, kernels and copies of Kokkos on this rank throws KokkosFailure.
 class FailingKokkos {
  public:
   /// \param passes so many before the one that fails
@@ -22,22 +32,31 @@ class FailingKokkos {
     left_ = passes;
     onlyBytes_ = onlyBytes;
     onlyLabels_ = onlyLabels;
-    Kokkos::Tools::Experimental::set_allocate_data_callback(
-        [](Kokkos::Tools::SpaceHandle, const char* label, const void*, uint64_t bytes) {
-          constexpr std::uint64_t header = 256;  // more than Kokkos adds
-          if (onlyBytes_ == 0 || (bytes >= onlyBytes_ && bytes < onlyBytes_ + header)) {
-            pass(label);
-          }
-        });
+    namespace Tools = Kokkos::Tools::Experimental;
+    Tools::set_allocate_data_callback([](Kokkos::Tools::SpaceHandle, const char* label, const void*, uint64_t bytes) {
+      constexpr std::uint64_t header = 256;  // more than Kokkos adds
+      if (onlyBytes_ == 0 || (bytes >= onlyBytes_ && bytes < onlyBytes_ + header)) {
+        pass(label);
+      }
+    });
     if (onlyBytes != 0) {
       return;
     }
-    Kokkos::Tools::Experimental::set_begin_parallel_for_callback(
-        [](const char* label, uint32_t, uint64_t*) { pass(label); });
+    const auto kernel = [](const char* label, uint32_t, uint64_t*) { pass(label); };
+    Tools::set_begin_parallel_for_callback(kernel);
+    Tools::set_begin_parallel_reduce_callback(kernel);
+    Tools::set_begin_parallel_scan_callback(kernel);
+    Tools::set_begin_deep_copy_callback([](Kokkos::Tools::SpaceHandle, const char* label, const void*,
+                                           Kokkos::Tools::SpaceHandle, const char*, const void*,
+                                           uint64_t) { pass(label); });
   }
   ~FailingKokkos() {
-    Kokkos::Tools::Experimental::set_allocate_data_callback(nullptr);
-    Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
+    namespace Tools = Kokkos::Tools::Experimental;
+    Tools::set_allocate_data_callback(nullptr);
+    Tools::set_begin_parallel_for_callback(nullptr);
+    Tools::set_begin_parallel_reduce_callback(nullptr);
+    Tools::set_begin_parallel_scan_callback(nullptr);
+    Tools::set_begin_deep_copy_callback(nullptr);
   }
   /// Whether something has failed, noticed or not.
   static bool hasFailed() { return left_ < 0; }
@@ -51,12 +70,42 @@ class FailingKokkos {
 #endif
   static void pass(const char* label) {
     if (std::strncmp(label, onlyLabels_, std::strlen(onlyLabels_)) == 0 && left_-- == 0) {
-      throw std::bad_alloc();
+      throw KokkosFailure();
     }
   }
   inline static int left_ = 0;
   inline static std::uint64_t onlyBytes_ = 0;
   inline static const char* onlyLabels_ = "";
 };
+
+/// What some work threw on this rank.
+enum class Thrown { nothing, failure, error };
+
+/// Does work() with the first allocation, kernel or copy of Kokkos failing on one rank, then with the second one, and
+/// so on, until work() is done before. After each, calls check(what it threw here). \param guilty the rank \param
+/// labels only what has a label that begins so fails \return how often something failed \note Collective on
+/// MPI_COMM_WORLD.
+template <class Work, class Check>
+int failInTurn(int guilty, const char* labels, const Work& work, const Check& check) {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int passes = 0;; ++passes) {
+    Thrown thrown = Thrown::nothing;
+    try {
+      const auto failing = rank == guilty ? std::make_unique<FailingKokkos>(passes, 0, labels) : nullptr;
+      work();
+    } catch (const KokkosFailure&) {
+      thrown = Thrown::failure;
+    } catch (const Komvos::Error&) {
+      thrown = Thrown::error;
+    }
+    int failed = rank == guilty && FailingKokkos::hasFailed() ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    check(thrown);
+    if (failed == 0) {
+      return passes;
+    }
+  }
+}
 
 }  // namespace KomvosTest

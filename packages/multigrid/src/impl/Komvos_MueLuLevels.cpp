@@ -14,7 +14,6 @@
 #include <exception>
 #include <iostream>
 #include <limits>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -177,14 +176,16 @@ bool endsAtMatrix(const XpetraImport& importer, MueLu::Level& level, const Teuch
 /// Replaces or adds an entry as one that MueLu has made itself: what a user sets is not made again when a hierarchy is
 /// reused.
 template <class Entry>
-void put(MueLu::Level& level, const std::string& name, const Entry& entry) {
-  const MueLu::FactoryBase* const made = MueLu::NoFactory::get();
-  const bool isUsers = level.IsAvailable(name) && (level.GetKeepFlag(name, made) & MueLu::UserData) != 0;
-  level.Set<Entry>(name, entry);
-  if (!isUsers) {
-    level.AddKeepFlag(name, made, MueLu::Final);
-    level.RemoveKeepFlag(name, made, MueLu::UserData);
-  }
+MueLuLevels::Change put(const RCP<MueLu::Level>& level, const std::string& name, const Entry& entry) {
+  return [level, name, entry] {
+    const MueLu::FactoryBase* const made = MueLu::NoFactory::get();
+    const bool isUsers = level->IsAvailable(name) && (level->GetKeepFlag(name, made) & MueLu::UserData) != 0;
+    level->Set<Entry>(name, entry);
+    if (!isUsers) {
+      level->AddKeepFlag(name, made, MueLu::Final);
+      level->RemoveKeepFlag(name, made, MueLu::UserData);
+    }
+  };
 }
 
 PlaceInCycle placeOf(MueLuHierarchy& hierarchy, int level) {
@@ -223,21 +224,21 @@ bool MueLuLevels::isSet(int level, const std::string& name) const {
   return !rcp_dynamic_cast<const LevelMatrix>(crsMatrixOf(*levelOf(hierarchy_, level), name)).is_null();
 }
 
-void MueLuLevels::setMatrix(int level, const std::string& name, const RCP<NodeAwareCrsMatrix<>>& matrix) {
-  MueLu::Level& entries = *levelOf(hierarchy_, level);
+MueLuLevels::Change MueLuLevels::setMatrix(int level, const std::string& name,
+                                           const RCP<NodeAwareCrsMatrix<>>& matrix) {
+  const RCP<MueLu::Level> entries = levelOf(hierarchy_, level);
   const RCP<XpetraMatrix> wrapped =
       rcp(new XpetraCrsMatrixWrap(RCP<XpetraCrsMatrix>(rcp(new LevelMatrix(matrix, placeOf(hierarchy_, level))))));
-  if (const auto before = rcp_dynamic_cast<XpetraMatrix>(operatorOf(entries, name)); !before.is_null()) {
+  if (const auto before = rcp_dynamic_cast<XpetraMatrix>(operatorOf(*entries, name)); !before.is_null()) {
     if (before->IsView("stridedMaps")) {
       wrapped->CreateView("stridedMaps", before);
     }
     wrapped->SetMaxEigenvalueEstimate(before->GetMaxEigenvalueEstimate());
   }
-  if (holdsMatrix(entries, name)) {
-    put<RCP<XpetraMatrix>>(entries, name, wrapped);
-  } else {
-    put<RCP<XpetraOperator>>(entries, name, wrapped);
+  if (holdsMatrix(*entries, name)) {
+    return put<RCP<XpetraMatrix>>(entries, name, wrapped);
   }
+  return put<RCP<XpetraOperator>>(entries, name, wrapped);
 }
 
 RCP<const Tpetra::Import<>> MueLuLevels::importer(int level) const {
@@ -262,9 +263,10 @@ RCP<const Tpetra::Import<>> MueLuLevels::importer(int level) const {
   return rcp_dynamic_cast<const Xpetra::TpetraImport<LO, GO, NO>>(importer, true)->getTpetra_Import();
 }
 
-void MueLuLevels::setTransfer(int level, const std::string& name, const RCP<const Tpetra::Operator<>>& transfer) {
-  put<RCP<XpetraOperator>>(*levelOf(hierarchy_, level), name,
-                           rcp(new LevelOperatorWrap(transfer, placeOf(hierarchy_, level))));
+MueLuLevels::Change MueLuLevels::setTransfer(int level, const std::string& name,
+                                             const RCP<const Tpetra::Operator<>>& transfer) {
+  return put<RCP<XpetraOperator>>(levelOf(hierarchy_, level), name,
+                                  rcp(new LevelOperatorWrap(transfer, placeOf(hierarchy_, level))));
 }
 
 RCP<const Tpetra::Operator<>> MueLuLevels::transfer(int level, const std::string& name) const {
@@ -272,13 +274,17 @@ RCP<const Tpetra::Operator<>> MueLuLevels::transfer(int level, const std::string
   return wrap.is_null() ? RCP<const Tpetra::Operator<>>() : wrap->wrapped();
 }
 
-void MueLuLevels::removeImporter(int level) {
-  MueLu::Level& entries = *levelOf(hierarchy_, level);
-  if (const auto importer = importerOf(entries, "Importer"); !importer.is_null()) {
-    entries.Set(removedImporter,
-                importer);  // as a user's entry: these outlive the set-up of a hierarchy that is reused
-    put<RCP<const XpetraImport>>(entries, "Importer", Teuchos::null);
+MueLuLevels::Change MueLuLevels::removeImporter(int level) {
+  const RCP<MueLu::Level> entries = levelOf(hierarchy_, level);
+  const RCP<const XpetraImport> importer = importerOf(*entries, "Importer");
+  if (importer.is_null()) {
+    return [] {};
   }
+  return [entries, importer, remove = put<RCP<const XpetraImport>>(entries, "Importer", Teuchos::null)] {
+    // As a user's entry: these outlive the set-up of a hierarchy that is reused.
+    entries->Set(removedImporter, importer);
+    remove();
+  };
 }
 
 MueLuSmoother MueLuLevels::smoother(int level, const std::string& name) const {
@@ -303,17 +309,18 @@ MueLuSmoother MueLuLevels::smoother(int level, const std::string& name) const {
   return result;
 }
 
-void MueLuLevels::setSmoother(int level, const std::string& name,
-                              const std::shared_ptr<const LevelSmoother>& smoother) {
-  put<RCP<Smoother>>(*levelOf(hierarchy_, level), name,
-                     rcp(new LevelSmootherWrap(smoother, placeOf(hierarchy_, level))));
+MueLuLevels::Change MueLuLevels::setSmoother(int level, const std::string& name,
+                                             const std::shared_ptr<const LevelSmoother>& smoother) {
+  return put<RCP<Smoother>>(levelOf(hierarchy_, level), name,
+                            rcp(new LevelSmootherWrap(smoother, placeOf(hierarchy_, level))));
 }
 
-void MueLuLevels::removeSmoother(int level, const std::string& name) {
-  MueLu::Level& entries = *levelOf(hierarchy_, level);
-  if (entries.IsAvailable(name)) {
-    entries.Delete(name, MueLu::NoFactory::get());
-  }
+MueLuLevels::Change MueLuLevels::removeSmoother(int level, const std::string& name) {
+  return [entries = levelOf(hierarchy_, level), name] {
+    if (entries->IsAvailable(name)) {
+      entries->Delete(name, MueLu::NoFactory::get());
+    }
+  };
 }
 
 RCP<Tpetra::MultiVector<>> MueLuLevels::vectorOfFinestLevel() const {
@@ -327,7 +334,7 @@ void MueLuLevels::renewVectors(RCP<Tpetra::MultiVector<>> spared) {
   spared = Teuchos::null;
   try {
     hierarchy_.AllocateLevelMultiVectors(1);
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
     hierarchy_.AllocateLevelMultiVectors(1);  // those that are still missing
   }
 }

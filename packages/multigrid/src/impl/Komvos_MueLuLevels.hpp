@@ -11,6 +11,7 @@
 #include <Tpetra_Import.hpp>
 #include <Tpetra_MultiVector.hpp>
 #include <Tpetra_Operator.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -51,8 +52,13 @@ struct MueLuSmoother {
 ///
 /// Where a matrix, a transfer or a smoother that was set throws on a rank in a cycle of several, the reason goes to
 /// stderr and the rank's result becomes NaN, so that no other rank waits for it.
+///
+/// What replaces something is made at once, and the hierarchy changes when the Change that is returned is called: once
+/// all ranks have what they need for theirs.
 class MueLuLevels {
  public:
+  using Change = std::function<void()>;
+
   explicit MueLuLevels(MueLuHierarchy& hierarchy) : hierarchy_(hierarchy) {}
 
   int count() const;
@@ -60,7 +66,7 @@ class MueLuLevels {
   /// Null if there is none, or if it is no Tpetra::CrsMatrix.
   Teuchos::RCP<const Tpetra::CrsMatrix<>> matrix(int level, const std::string& name) const;
   /// What residuals of the cycle are computed by, too. Keeps what MueLu knows about the matrix beside its entries.
-  void setMatrix(int level, const std::string& name, const Teuchos::RCP<NodeAwareCrsMatrix<>>& matrix);
+  [[nodiscard]] Change setMatrix(int level, const std::string& name, const Teuchos::RCP<NodeAwareCrsMatrix<>>& matrix);
   /// Whether setMatrix() put this one there.
   bool isSet(int level, const std::string& name) const;
 
@@ -69,14 +75,16 @@ class MueLuLevels {
   /// \note Collective on the next finer level.
   Teuchos::RCP<const Tpetra::Import<>> importer(int level) const;
   /// P and R that end on the ranks of this level, in the place of those that do not, and of the importer.
-  void setTransfer(int level, const std::string& name, const Teuchos::RCP<const Tpetra::Operator<>>& transfer);
+  [[nodiscard]] Change setTransfer(int level, const std::string& name,
+                                   const Teuchos::RCP<const Tpetra::Operator<>>& transfer);
   /// That of setTransfer(); null if it was not called for this one.
   Teuchos::RCP<const Tpetra::Operator<>> transfer(int level, const std::string& name) const;
-  void removeImporter(int level);
+  [[nodiscard]] Change removeImporter(int level);
 
   MueLuSmoother smoother(int level, const std::string& name) const;
-  void setSmoother(int level, const std::string& name, const std::shared_ptr<const LevelSmoother>& smoother);
-  void removeSmoother(int level, const std::string& name);
+  [[nodiscard]] Change setSmoother(int level, const std::string& name,
+                                   const std::shared_ptr<const LevelSmoother>& smoother);
+  [[nodiscard]] Change removeSmoother(int level, const std::string& name);
 
   /// One of those that renewVectors() makes, the largest.
   Teuchos::RCP<Tpetra::MultiVector<>> vectorOfFinestLevel() const;

@@ -20,7 +20,7 @@ Teuchos::RCP<const RebalancedTransfer::map_type> RebalancedTransfer::getRangeMap
 }
 
 void RebalancedTransfer::makeRoomFor(std::size_t columns) const {
-  if (before_.is_null() || before_->getNumVectors() != columns) {
+  if (after_.is_null() || after_->getNumVectors() != columns) {
     after_ = Teuchos::null;
     before_ = Teuchos::rcp(new multivector_type(exchange_->getOwnedMap(), columns));
     after_ = Teuchos::rcp(new multivector_type(exchange_->getOverlappingMap(), columns));

@@ -2,6 +2,9 @@
 /// Matrices on a grid, dealt out unevenly, and how to solve with them.
 #pragma once
 
+#include <mpi.h>
+#include <unistd.h>
+
 #include <BelosLinearProblem.hpp>
 #include <BelosSolverFactory_Tpetra.hpp>
 #include <BelosTpetraAdapter.hpp>
@@ -30,6 +33,13 @@ inline int largest(const Teuchos::Comm<int>& comm, int mine) {
   int all = mine;
   Teuchos::reduceAll(comm, Teuchos::REDUCE_MAX, mine, Teuchos::outArg(all));
   return all;
+}
+
+/// A name for a file that no other run of the tests has. \note Collective on MPI_COMM_WORLD.
+inline std::string ownFile(const std::string& name) {
+  int process = getpid();
+  MPI_Bcast(&process, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return name + "_" + std::to_string(process) + ".xml";
 }
 
 /// Rows dealt out unevenly: rank r gets a share that grows with r, rank 0 none when there are at least three ranks.
