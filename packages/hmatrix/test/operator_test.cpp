@@ -19,6 +19,7 @@
 #include "Komvos_HMatrixOperator.hpp"
 #include "ranks_support.hpp"
 #include "shared_folder.hpp"
+#include "support/failing_kokkos.hpp"
 
 namespace Komvos {
 namespace {
@@ -350,6 +351,95 @@ TEST(HMatrixOperator, nobodyWaitsForARankThatThrows) {
     A.apply(x, y, mode);
     EXPECT_LE(errorOf(y, kernel, n, mode == Teuchos::TRANS), 1e-5);
   }
+}
+
+TEST(HMatrixOperator, nobodyWaitsForARankWithoutMemory) {
+  using KomvosTest::Thrown;
+  const int n = 300, size = Tpetra::getDefaultComm()->getSize();
+  const Problem problem(n);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-6));
+  for (const int guilty : {0, size - 1}) {
+    for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+      for (const double beta : {0.0, 1.0}) {
+        std::size_t count = 3;
+        Teuchos::RCP<MV> x, y;
+        const auto renew = [&] {  // other work vectors each time
+          count = 5 - count;
+          x = Teuchos::rcp(new MV(vectors(A.getDomainMap(), count)));
+          y = Teuchos::rcp(new MV(A.getRangeMap(), count));
+        };
+        renew();
+        const int failures = KomvosTest::failInTurn(
+            guilty, "", [&] { A.apply(*x, *y, mode, 1.0, beta); },
+            [&](Thrown) {
+              A.apply(*x, *y, mode);
+              EXPECT_LE(errorOf(*y, kernel, n, mode == Teuchos::TRANS), 1e-5);
+              renew();
+            });
+        EXPECT_GT(failures, 5);
+      }
+    }
+  }
+}
+
+TEST(HMatrixOperator, nobodyWaitsForARankWithoutMemoryForWholeVectors) {
+  const int n = 300, size = Tpetra::getDefaultComm()->getSize();
+  const Problem problem(n);
+  const FunctionKernel<double, Problem> kernel(problem);
+  for (const int guilty : {0, size - 1}) {
+    const Operator A(Tpetra::getDefaultComm(), problem.tree(), kernel, accurate(1e-6));
+    std::size_t count = 3;
+    Teuchos::RCP<MV> whole, expected, y;
+    const auto renew = [&] {  // other work vectors each time
+      count = 5 - count;
+      const MV x = vectors(A.getDomainMap(), count);
+      whole = Teuchos::rcp(new MV(wholeOf(x)));
+      expected = Teuchos::rcp(new MV(A.getRangeMap(), count));
+      y = Teuchos::rcp(new MV(A.getRangeMap(), count));
+      A.apply(x, *expected);
+      MV narrow(A.getRangeMap(), 1);
+      A.apply(vectors(A.getDomainMap(), 1), narrow);
+    };
+    const auto apply = [&] { A.applyToWhole(*whole, *y); };
+    const auto expectProduct = [&] {
+      y->update(-1, *expected, 1);
+      EXPECT_EQ(y->getVector(0)->normInf() + y->getVector(1)->normInf(), 0);
+    };
+    renew();
+    // First what is made once: Tpetra finds owners of columns meanwhile, and would wait itself.
+    EXPECT_GT(KomvosTest::failInTurn(guilty, "Komvos", apply, [](KomvosTest::Thrown) {}), 2);
+    expectProduct();
+    renew();
+    const auto check = [&](KomvosTest::Thrown) {
+      apply();
+      expectProduct();
+      renew();
+    };
+    EXPECT_GT(KomvosTest::failInTurn(guilty, "", apply, check), 5);
+  }
+}
+
+TEST(HMatrixOperator, aRankWithoutMemoryForItsPartIsAnErrorOnAll) {
+  const Problem problem(200);
+  const FunctionKernel<double, Problem> kernel(problem);
+  const auto comm = Tpetra::getDefaultComm();
+  Teuchos::RCP<Operator> A;
+  const int failures = KomvosTest::failInTurn(
+      comm->getSize() - 1, "Komvos",
+      [&] {
+        A = Teuchos::null;
+        A = Teuchos::rcp(new Operator(comm, problem.tree(), kernel, accurate(1e-6)));
+      },
+      [&](KomvosTest::Thrown thrown) {
+        EXPECT_NE(KomvosTest::Thrown::failure, thrown);
+        const int here = thrown == KomvosTest::Thrown::error ? 1 : 0;
+        int onAny = 0;
+        MPI_Allreduce(&here, &onAny, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+        EXPECT_EQ(onAny, here);
+      });
+  EXPECT_GT(failures, 5);
+  expectProducts(*A, kernel, 200, 1e-5);
 }
 
 Teuchos::RCP<Operator> load(const std::string& prefix) { return Operator::load(Tpetra::getDefaultComm(), prefix); }

@@ -17,6 +17,7 @@
 #include "Komvos_HMatrixOperator.hpp"
 #include "Komvos_HMatrixPreconditioner.hpp"
 #include "ranks_support.hpp"
+#include "support/failing_kokkos.hpp"
 
 namespace Komvos {
 namespace {
@@ -434,6 +435,51 @@ TEST(HMatrixPreconditioner, nobodyWaitsForARankThatThrows) {
     M.apply(x, y);
     const auto blocks = options.kind == Kind::Hodlr ? blockOfRank(problem, *map) : blocksOf(problem, options);
     EXPECT_LE(errorOf(y, problem, blocks), 1e-9);
+  }
+}
+
+TEST(HMatrixPreconditioner, aRankWithoutMemoryIsAnErrorOnAllAndNobodyWaits) {
+  using KomvosTest::Thrown;
+  const int n = 120, size = Tpetra::getDefaultComm()->getSize();
+  const Problem problem(n);
+  const Kernel kernel(problem);
+  const auto map = unevenMap(problem.tree(), n);
+  for (const Options& options :
+       {ofKind(Kind::Diagonal), ofKind(Kind::BlockJacobi), ofKind(Kind::Overlapping), tightHodlr()}) {
+    SCOPED_TRACE(static_cast<int>(options.kind));
+    Teuchos::RCP<Preconditioner> M;
+    const bool hasOwnLists = options.kind != Kind::Diagonal;
+    const int failures = KomvosTest::failInTurn(
+        size - 1, hasOwnLists ? "Komvos" : "",
+        [&] { M = Teuchos::rcp(new Preconditioner(map, problem.tree(), kernel, options)); },
+        [&](Thrown thrown) {
+          EXPECT_NE(Thrown::failure, thrown);
+          const int here = thrown == Thrown::error ? 1 : 0;
+          int onAny = 0;
+          MPI_Allreduce(&here, &onAny, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+          EXPECT_EQ(onAny, here);
+        });
+    EXPECT_GT(failures, 0);
+    if (options.kind == Kind::Diagonal) {
+      continue;  // a product of Tpetra's
+    }
+    const auto blocks = options.kind == Kind::Hodlr ? blockOfRank(problem, *map) : blocksOf(problem, options);
+    std::size_t count = 3;
+    Teuchos::RCP<MV> x, y;
+    const auto renew = [&] {  // other work vectors each time
+      count = 5 - count;
+      x = Teuchos::rcp(new MV(vectors(map, count)));
+      y = Teuchos::rcp(new MV(map, count));
+    };
+    renew();
+    const int applied = KomvosTest::failInTurn(
+        size - 1, "", [&] { M->apply(*x, *y); },
+        [&](Thrown) {
+          M->apply(*x, *y);
+          EXPECT_LE(errorOf(*y, problem, blocks), 1e-9);
+          renew();
+        });
+    EXPECT_GT(applied, 0);
   }
 }
 

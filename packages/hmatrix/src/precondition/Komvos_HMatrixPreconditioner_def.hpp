@@ -105,8 +105,8 @@ struct HMatrixPreconditioner<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
   Kokkos::View<int*, memory_space> inOrder;  ///< 0, 1, 2...
   Kokkos::View<value_type*, memory_space> work;
 
-  std::vector<Scalar> makeInverse(const ClusterTree& tree, const EntryKernel<Scalar>& kernel,
-                                  const HMatrixPreconditionerOptions& options);
+  void makeInverse(const ClusterTree& tree, const EntryKernel<Scalar>& kernel,
+                   const HMatrixPreconditionerOptions& options);
   void makeExchange(const ClusterTree& tree, const ExchangeOptions& exchange);
   void makeDiagonal(const std::vector<Scalar>& values);
   void sumReport();
@@ -114,15 +114,16 @@ struct HMatrixPreconditioner<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
   void multiply(multivector_type& Y, Scalar alpha, Scalar beta);
 };
 
-/// Everything that a rank does alone. \return the inverted diagonal, for that kind
+/// Everything that a rank does alone.
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
-std::vector<Scalar> HMatrixPreconditioner<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::makeInverse(
+void HMatrixPreconditioner<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::makeInverse(
     const ClusterTree& tree, const EntryKernel<Scalar>& kernel, const HMatrixPreconditionerOptions& options) {
   using Kind = HMatrixPreconditionerKind;
   Impl::requireOptions(options);
   const auto [begin, end] = Impl::placesOf(*map, tree);
   if (options.kind == Kind::Diagonal) {
-    return Impl::inverseDiagonal(tree, begin, end, kernel);
+    makeDiagonal(Impl::inverseDiagonal(tree, begin, end, kernel));
+    return;
   }
   if (options.kind == Kind::Hodlr) {
     inverse = Impl::hodlrLocalInverse<Scalar, value_type, space_type>(tree, begin, end, kernel,
@@ -137,7 +138,9 @@ std::vector<Scalar> HMatrixPreconditioner<Scalar, LocalOrdinal, GlobalOrdinal, N
   std::vector<int> list(std::max(inverse.inputs.length(), end - begin));
   std::iota(list.begin(), list.end(), 0);
   inOrder = Impl::deviceList<memory_space>("Komvos::HMatrixPreconditioner::inOrder", list);
-  return {};
+  report.bytes = inverse.numValues * static_cast<std::int64_t>(sizeof(Scalar));
+  report.largestBlock = inverse.largestBlock;
+  report.largestRank = inverse.largestRank;
 }
 
 /// \note Collective.
@@ -187,21 +190,13 @@ HMatrixPreconditioner<Scalar, LocalOrdinal, GlobalOrdinal, Node>::HMatrixPrecond
   const Kokkos::Timer timer;
   s.map = map;
   s.ours = Impl::PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(*map->getComm()));
-  std::vector<Scalar> diagonal;
-  std::string error = Impl::errorIn([&] { diagonal = s.makeInverse(tree, kernel, options); });
+  std::string error = Impl::errorIn([&] { s.makeInverse(tree, kernel, options); });
   if (!error.empty()) {
     error += " (rank " + std::to_string(s.ours->rank()) + ")";
   }
   throwOnAllIfAny(s.ours->get(), error);
-  if (options.kind == HMatrixPreconditionerKind::Diagonal) {
-    s.makeDiagonal(diagonal);
-  } else {
-    s.report.bytes = s.inverse.numValues * static_cast<std::int64_t>(sizeof(Scalar));
-    s.report.largestBlock = s.inverse.largestBlock;
-    s.report.largestRank = s.inverse.largestRank;
-    if (options.kind != HMatrixPreconditionerKind::Hodlr) {
-      s.makeExchange(tree, exchange);
-    }
+  if (options.kind != HMatrixPreconditionerKind::Diagonal && options.kind != HMatrixPreconditionerKind::Hodlr) {
+    s.makeExchange(tree, exchange);
   }
   s.report.seconds = timer.seconds();
   s.sumReport();

@@ -215,7 +215,8 @@ struct HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State {
   /// Nothing for real values.
   void conjugate(multivector_type& work) const;
   void reserve(std::size_t vectors) {
-    if (rows.is_null() || rows->getNumVectors() != vectors) {
+    if (columns.is_null() || columns->getNumVectors() != vectors) {
+      rows = columns = Teuchos::null;
       rows = Teuchos::rcp(new multivector_type(rowMap, vectors));
       columns = Teuchos::rcp(new multivector_type(columnMap, vectors));
     }
@@ -296,22 +297,30 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::makeRepo
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
 void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::State::findColumnsInWhole() {
   const int mine = static_cast<int>(Impl::localLength(*map));
-  std::vector<int> begins(ours->size() + 1, 0);
+  std::vector<int> begins;
+  Teuchos::Array<GlobalOrdinal> wanted;
+  Teuchos::Array<int> owners;
+  Teuchos::Array<LocalOrdinal> locals;
+  throwOnAllIfAny(ours->get(), Impl::errorIn([&] {
+                    begins.assign(ours->size() + 1, 0);
+                    for (std::size_t i = 0; i < Impl::localLength(*columnMap); ++i) {
+                      wanted.push_back(columnMap->getGlobalElement(static_cast<LocalOrdinal>(i)));
+                    }
+                    owners.resize(wanted.size());
+                    locals.resize(wanted.size());
+                  }));
   mpiCheck(MPI_Allgather(&mine, 1, MPI_INT, begins.data() + 1, 1, MPI_INT, ours->get()), "MPI_Allgather");
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
-  Teuchos::Array<GlobalOrdinal> wanted;
-  for (std::size_t i = 0; i < Impl::localLength(*columnMap); ++i) {
-    wanted.push_back(columnMap->getGlobalElement(static_cast<LocalOrdinal>(i)));
-  }
-  Teuchos::Array<int> owners(wanted.size());
-  Teuchos::Array<LocalOrdinal> locals(wanted.size());
   map->getRemoteIndexList(wanted(), owners(), locals());
-  columnsInWhole = decltype(columnsInWhole)("Komvos::HMatrixOperator: columns in whole vectors", wanted.size());
-  const auto host = Kokkos::create_mirror_view(columnsInWhole);
-  for (int i = 0; i < static_cast<int>(wanted.size()); ++i) {
-    host(i) = begins[owners[i]] + locals[i];
-  }
-  Kokkos::deep_copy(columnsInWhole, host);
+  throwOnAllIfAny(ours->get(), Impl::errorIn([&] {
+                    columnsInWhole =
+                        decltype(columnsInWhole)("Komvos::HMatrixOperator: columns in whole vectors", wanted.size());
+                    const auto host = Kokkos::create_mirror_view(columnsInWhole);
+                    for (int i = 0; i < static_cast<int>(wanted.size()); ++i) {
+                      host(i) = begins[owners[i]] + locals[i];
+                    }
+                    Kokkos::deep_copy(columnsInWhole, host);
+                  }));
   knowsWhole = true;
 }
 
@@ -372,16 +381,19 @@ HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::HMatrixOperator(
            (!isHalf || (block.rowBegin >= begin && block.rowEnd <= end));
   };
   const auto firstOther = std::stable_partition(mine.begin(), mine.end(), isOwn);
+  std::vector<int> rowPlaces, columnPlaces;
   throwOnAllIfAny(s.ours->get(), Impl::errorIn([&] {
                     s.makeMatrices(tree, {mine.begin(), firstOther}, {firstOther, mine.end()}, kernel, options);
+                    const PlaceRanges rows = s.placesOf(&matrix_type::rowPlaces);
+                    const PlaceRanges columns = s.placesOf(&matrix_type::columnPlaces);
+                    s.place(*s.own, rows, columns);
+                    s.place(*s.other, rows, columns);
+                    rowPlaces = rows.places();
+                    columnPlaces = columns.places();
                   }));
   s.map = s.makeMap(comm, tree, PlaceRanges({{begin, end}}).places());
-  const PlaceRanges rowPlaces = s.placesOf(&matrix_type::rowPlaces);
-  const PlaceRanges columnPlaces = s.placesOf(&matrix_type::columnPlaces);
-  s.place(*s.own, rowPlaces, columnPlaces);
-  s.place(*s.other, rowPlaces, columnPlaces);
-  s.rowMap = s.makeMap(comm, tree, rowPlaces.places());
-  s.columnMap = s.makeMap(comm, tree, columnPlaces.places());
+  s.rowMap = s.makeMap(comm, tree, rowPlaces);
+  s.columnMap = s.makeMap(comm, tree, columnPlaces);
   s.rowHalo = std::make_unique<halo_type>(typename State::import_type(s.map, s.rowMap), exchange);
   s.columnHalo = std::make_unique<halo_type>(typename State::import_type(s.map, s.columnMap), exchange);
   s.makeReport();
@@ -460,6 +472,9 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
     }
     Impl::fence(Impl::defaultSpace<typename Node::execution_space>(),
                 "Komvos::HMatrixOperator::apply: multiplied before y is sent");
+    if (replaces) {
+      Y.putScalar(Traits::zero());
+    }
   } catch (...) {
     if (!imported) {
       in.template abandonForward<Scalar>();
@@ -469,7 +484,6 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::apply(const mul
   }
   const multivector_type& y = transposed ? *s.columns : *s.rows;
   if (replaces) {
-    Y.putScalar(Traits::zero());
     out.doExport(y, Y, Tpetra::ADD_ASSIGN);
     return;
   }
@@ -503,11 +517,11 @@ void HMatrixOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>::applyToWhole(co
     s.add(*s.own, *s.columns, *s.rows, false);
     s.add(*s.other, *s.columns, *s.rows, false);
     Impl::fence(space, "Komvos::HMatrixOperator::applyToWhole: multiplied before y is sent");
+    Y.putScalar(Teuchos::ScalarTraits<Scalar>::zero());
   } catch (...) {
     s.rowHalo->template abandonReverse<Scalar>();
     throw;
   }
-  Y.putScalar(Teuchos::ScalarTraits<Scalar>::zero());
   s.rowHalo->doExport(*s.rows, Y, Tpetra::ADD_ASSIGN);
 }
 
