@@ -404,9 +404,12 @@ void RowTransfer<S, LO, GO, Node>::State::prepareValues() {
     return;
   }
   const format_type format{false};
-  if (!valuesOnly) {
-    valuesOnly = std::make_unique<exchange_type>(ours->get(), halo.plan, halo.mpiIsGpuAware, halo.forceStaging);
-  }
+  throwOnAllIfAny(ours->get(), Impl::errorIn([&] {
+                    if (!valuesOnly) {
+                      valuesOnly = std::make_unique<exchange_type>(ours->get(), halo.plan, halo.mpiIsGpuAware,
+                                                                   halo.forceStaging);
+                    }
+                  }));
   valuesOnly->setLengths(counts, [&](std::int64_t n) { return format.words(n); });
   throwOnAllIfAny(ours->get(), Impl::errorIn([&] { makeValueSources(format); }));
   merged.source = {};
@@ -675,8 +678,12 @@ auto RowTransfer<S, LO, GO, Node>::transfer(const Arrays& source, Tpetra::Combin
                                             const Teuchos::RCP<const map_type>& range)
     -> Teuchos::RCP<crs_matrix_type> {
   const std::string ofMode = State::modeError(mode);
-  return state_->transfer(state_->rowsOf(source), nullptr, ofMode.empty() ? state_->sourceError(source) : ofMode, mode,
-                          domain, range);
+  std::string error = ofMode;
+  if (error.empty()) {
+    const std::string thrown = Impl::errorIn([&] { error = state_->sourceError(source); });
+    error = thrown.empty() ? error : thrown;
+  }
+  return state_->transfer(state_->rowsOf(source), nullptr, error, mode, domain, range);
 }
 
 template <class S, class LO, class GO, class Node>
@@ -697,9 +704,12 @@ void RowTransfer<S, LO, GO, Node>::transferValues(const crs_matrix_type& source,
 template <class S, class LO, class GO, class Node>
 void RowTransfer<S, LO, GO, Node>::transferValues(const Arrays& source, crs_matrix_type& target) {
   state_->requireTransferred();
-  const std::string error = state_->sourceError(source);
-  const std::string misfit = error.empty() ? state_->valuesError(state_->rowsOf(source), target) : error;
-  state_->transferValues(state_->rowsOf(source), misfit, target);
+  std::string error;
+  const std::string thrown = Impl::errorIn([&] {
+    error = state_->sourceError(source);
+    error = error.empty() ? state_->valuesError(state_->rowsOf(source), target) : error;
+  });
+  state_->transferValues(state_->rowsOf(source), thrown.empty() ? error : thrown, target);
 }
 
 template <class S, class LO, class GO, class Node>

@@ -1,5 +1,6 @@
 // The machine model: equations, exchanges, the fit, and machines as files.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -463,7 +464,7 @@ TEST(MachineFile, AMachineWithoutMessagesBetweenNodesSaysNull) {
 
 TEST(MachineFile, AMachineIsFoundByNameOrFile) {
   EXPECT_EQ(Komvos::machineToJson(blueWaters()), Komvos::machineToJson(Komvos::machineByNameOrFile("blue-waters")));
-  const std::string path = testing::TempDir() + "komvos-model-test.json";
+  const std::string path = testing::TempDir() + "komvos-model-test-" + std::to_string(getpid()) + ".json";
   std::ofstream(path) << Komvos::machineToJson(measuredMachine());
   EXPECT_EQ(measuredMachine().name, Komvos::machineByNameOrFile(path).name);
   std::ofstream(path) << "{";
