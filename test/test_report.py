@@ -62,6 +62,31 @@ class Report(ProgramTest):
             else:  # by messages and by shared memory
                 self.assertEqual((halo["route"], measured), (route, {route}))
 
+    def test_halos_of_levels_without_rank_0_are_there(self):
+        parameters = self.folder / "rebalanced.xml"
+        parameters.write_text("""<ParameterList><ParameterList name="MueLu">
+            <Parameter name="coarse: max size" type="int" value="60"/>
+            <Parameter name="repartition: enable" type="bool" value="true"/>
+            <Parameter name="repartition: partitioner" type="string" value="zoltan2"/>
+            <Parameter name="repartition: start level" type="int" value="1"/>
+            <Parameter name="repartition: min rows per proc" type="int" value="200"/>
+            </ParameterList></ParameterList>""")
+        # Which ranks have a coarse level is up to MueLu: on 5 and 6 ranks these lack rank 0. Level 1 is on several.
+        for ranks, (n, partition) in {4: (16, "contiguous"), 5: (14, "strided"), 6: (14, "graph")}.items():
+            report = self.solve(ranks, "--problem", "laplace3d", "--n", n, "--ranks-per-node", 2, "--partition",
+                                partition, "--xml", parameters)
+            levels = int(report["preconditioner"].split()[1])
+            self.assertGreater(levels, 2)
+            names = [halo["name"] for halo in report["halos"]]
+            self.assertEqual(len(names), len(set(names)))
+            places = [(int((name + " 0").split()[1]), "A P R Importer".split().index(name.split()[-1]))
+                      for name in names]
+            self.assertEqual(places, sorted(places), "level by level")
+            for level in range(1, levels):
+                self.assertLessEqual({f"level {level} P", f"level {level} R"}, set(names))
+            for halo in report["halos"]:
+                self.check(halo, self.HALO, "halo")
+
     def test_trials_of_online_tuning_have_these_keys(self):
         report = self.solve(4, "--problem", "random", "--n", 20000, "--ranks-per-node", 2, "--prec", "none",
                             "--solver", "gmres", "--tolerance", 1e-14)

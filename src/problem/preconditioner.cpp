@@ -67,11 +67,13 @@ Preconditioner makeMueLu(const Problem& problem, const MatrixTraits& traits, con
     levels = std::max(levels, level + 1);
     const bool everywhere = A.getComm()->getSize() == matrix->getComm()->getSize();
     if (level > 0 && everywhere) {
-      result.levelGraphs.emplace_back("level " + std::to_string(level) + " " + name, A.getCrsGraph());
+      result.levelGraphs.push_back({"level " + std::to_string(level) + " " + name, level, A.getCrsGraph()});
     }
   };
   result.op = createMueLuPreconditioner(matrix, parameters, problem.nullspace, problem.coordinates, collect, exchange,
                                         &result.hierarchy);
+  // Rebalancing may leave rank 0 without a part of the coarsest ones.
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &levels, 1, MPI_INT, MPI_MAX, mpiOf(matrix->getComm())), "MPI_Allreduce");
   result.description = "MueLu, " + std::to_string(levels) + (levels == 1 ? " level" : " levels");
   return result;
 }

@@ -12,12 +12,18 @@
 
 namespace Komvos::Program {
 
+/// The graph of a matrix of a multigrid hierarchy, below the finest one: "level 1 A", "level 1 P", ...
+struct LevelGraph {
+  std::string name;
+  int level;
+  Teuchos::RCP<const Tpetra::CrsGraph<>> graph;
+};
+
 struct Preconditioner {
   Teuchos::RCP<Tpetra::Operator<>> op;  ///< null for "none"
   std::string description;
   NodeAwareHierarchy hierarchy;  ///< what exchanges node-aware in it; empty if it is no such hierarchy
-  /// The graphs of a multigrid hierarchy below the finest matrix: "level 1 A", "level 1 P", ...
-  std::vector<std::pair<std::string, Teuchos::RCP<const Tpetra::CrsGraph<>>>> levelGraphs;
+  std::vector<LevelGraph> levelGraphs;
 };
 
 /// \param kind      "muelu", "jacobi" or "none"

@@ -68,7 +68,7 @@ void solveDirectly(const std::string& solver, const Problem& problem, const Matr
   report.trueResidual = sizeOfB == 0 ? 0 : size / sizeOfB;
   report.converged = report.trueResidual <= tolerance;  // not if it is not a number
   if (inverse.redistribution() != nullptr) {
-    report.halos.push_back({"vectors", true, *inverse.redistribution()});
+    report.halos.push_back({"vectors", 0, true, *inverse.redistribution()});
   }
 }
 

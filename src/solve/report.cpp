@@ -10,12 +10,13 @@ namespace Komvos::Program {
 namespace {
 
 const char* const haloHead =
-    "  halo        route       neighbours    between nodes: messages, bytes              on nodes: messages, bytes\n"
-    "                                 max       max     total         max       total      max     total         max   "
-    "    total\n";
+    "  halo              route       neighbours    between nodes: messages, bytes              on nodes: messages, "
+    "bytes\n"
+    "                                       max       max     total         max       total      max     total         "
+    "max       total\n";
 
 std::string haloRow(const std::string& name, const std::string& route, const Traffic& t) {
-  return format("  %-11s %-11s %10ld %9ld %9ld %11ld %11ld %8ld %9ld %11ld %11ld\n", name.c_str(), route.c_str(),
+  return format("  %-17s %-11s %10ld %9ld %9ld %11ld %11ld %8ld %9ld %11ld %11ld\n", name.c_str(), route.c_str(),
                 t.max.neighbours, t.max.interNodeMessages, t.total.interNodeMessages, bytes(t.max.interNodeValues),
                 bytes(t.total.interNodeValues), t.max.onNodeMessages, t.total.onNodeMessages, bytes(t.max.onNodeValues),
                 bytes(t.total.onNodeValues));
@@ -145,12 +146,12 @@ std::string tried(const HaloReport& r) {
 std::string decisionTable(const SolveReport& report) {
   std::string text =
       "decisions; gain: the time of the product or import as it began over the time now, where tried online\n";
-  text += format("  %-11s %10s %6s %6s  %-28s %s\n", "halo", "neighbours", "uses", "gain", "in use", "tried");
+  text += format("  %-17s %10s %6s %6s  %-28s %s\n", "halo", "neighbours", "uses", "gain", "in use", "tried");
   for (const HaloEntry& halo : report.halos) {
     if (halo.used) {
       const HaloReport& r = halo.report;
       const double gain = gainOf(r);
-      text += format("  %-11s %10ld %6s %6s  %-28s %s\n", halo.name.c_str(), r.standard.max.neighbours,
+      text += format("  %-17s %10ld %6s %6s  %-28s %s\n", halo.name.c_str(), r.standard.max.neighbours,
                      r.online ? std::to_string(r.uses).c_str() : "-",  // uses are counted online only
                      gain > 0 ? format("%.2f", gain).c_str() : "-", variantName(r.route, r.intraNode).c_str(),
                      tried(r).c_str());

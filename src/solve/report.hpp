@@ -8,18 +8,12 @@
 #include <vector>
 
 #include "Komvos_DirectSolver.hpp"
-#include "Komvos_HaloReport.hpp"
 #include "solve/cycle_times.hpp"
+#include "solve/halo_entry.hpp"
 #include "support/exchange_choice.hpp"
 #include "support/residual_history.hpp"
 
 namespace Komvos::Program {
-
-struct HaloEntry {
-  std::string name;  ///< "A", "level 1 P"
-  bool used;         ///< exchanged by Komvos in this solve; else only planned, to see what there is to gain
-  HaloReport report;
-};
 
 struct SolveReport : ExchangeSummary {
   std::string problem;

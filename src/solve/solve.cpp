@@ -29,8 +29,8 @@
 // node-aware matrix A, the preconditioner from it, with all levels node-aware, and solves; Belos gets its products from
 // A, the true residual comes from the original matrix. A direct solver has a file of its own. addHalos() collects what
 // was exchanged; where MueLu's parameters say that its levels are not node-aware, it plans their halos, for comparison
-// only. Whatever is found goes into one SolveReport, which writeOutputs() prints and writes in the end. All functions
-// are collective.
+// only. Halos of levels that rebalancing has left on some ranks come from these (halo_entry.cpp). Whatever is found
+// goes into one SolveReport, which writeOutputs() prints and writes in the end. All functions are collective.
 namespace Komvos::Program {
 
 namespace {
@@ -78,12 +78,12 @@ void setBelosParameters(Teuchos::ParameterList& belos, const SolveOptions& optio
 void addHalos(const NodeAwareCrsMatrix<>& A, const Preconditioner& preconditioner, const ExchangeOptions& exchange,
               SolveReport& report) {
   if (A.importHalo() != nullptr) {
-    report.halos.push_back({"A", true, A.importHalo()->report()});
+    report.halos.push_back({"A", 0, true, A.importHalo()->report()});
   }
   for (const LevelExchange& one : preconditioner.hierarchy.exchanges) {
     const NodeAwareImport<>* const halo = one.matrix.is_null() ? one.transfer.get() : one.matrix->importHalo();
     if (halo != nullptr && one.matrix.get() != &A) {
-      report.halos.push_back({"level " + std::to_string(one.level) + " " + one.name, true, halo->report()});
+      report.halos.push_back({"level " + std::to_string(one.level) + " " + one.name, one.level, true, halo->report()});
     }
   }
   report.keptByMueLu = preconditioner.hierarchy.kept;
@@ -96,9 +96,9 @@ void addHalos(const NodeAwareCrsMatrix<>& A, const Preconditioner& preconditione
   }
   planned.intraNode = IntraNode::messages;
   planned.record = nullptr;
-  for (const auto& [name, graph] : preconditioner.levelGraphs) {
-    if (!graph->getImporter().is_null()) {
-      report.halos.push_back({name, false, NodeAwareImport<>(*graph->getImporter(), planned).report()});
+  for (const LevelGraph& one : preconditioner.levelGraphs) {
+    if (const auto importer = one.graph->getImporter(); !importer.is_null()) {
+      report.halos.push_back({one.name, one.level, false, NodeAwareImport<>(*importer, planned).report()});
     }
   }
 }
@@ -215,6 +215,7 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
                         showProgress, !options.convergencePlotFile.empty()),
          report);
   addHalos(*A, preconditioner, exchange, report);
+  addOfAllRanks(report.halos, mpiOf(x.getMap()->getComm()));
   if (timesCycles) {
     try {
       muelu.set("use node-aware", false);
