@@ -82,9 +82,11 @@ class FailingKokkos {
 enum class Thrown { nothing, failure, error };
 
 /// Does work() with the first allocation, kernel or copy of Kokkos failing on one rank, then with the second one, and
-/// so on, until work() is done before. After each, calls check(what it threw here). \param guilty the rank \param
-/// labels only what has a label that begins so fails \return how often something failed \note Collective on
-/// MPI_COMM_WORLD.
+/// so on, until work() is done before. After each, calls check(what it threw here).
+/// \param guilty the rank
+/// \param labels only what has a label that begins so fails
+/// \return how often something failed
+/// \note Collective on MPI_COMM_WORLD.
 template <class Work, class Check>
 int failInTurn(int guilty, const char* labels, const Work& work, const Check& check) {
   int rank = 0;
