@@ -93,8 +93,8 @@ inline RowEntries randomEntries(GO columns, unsigned seed) {
 }
 
 /// All kinds of matrices: square and not, with importer, exporter, both or neither, with every sort of map.
-inline std::vector<NamedMatrix> matricesOn(const TeuchosComm& comm) {
-  const GO n = 16 * comm->getSize() + 5;
+inline std::vector<NamedMatrix> matricesOn(const TeuchosComm& comm, GO rowsOfRank = 16) {
+  const GO n = rowsOfRank * comm->getSize() + 5;
   std::vector<NamedMatrix> list;
   list.push_back({"Laplace 2D", laplace(9, n / 9 + 1, 1, 0, rowsOf(9 * (n / 9 + 1), false, false, 1, comm))});
   list.push_back(
