@@ -18,8 +18,8 @@
 // runs. Where the processor has protection keys (pkeys(7)), that takes one instruction. Elsewhere the rights of pages
 // change, of those that were ever used, which takes half of the time of a test.
 //
-// Keys are for a thread. That is enough: the one that runs queues is the one to be caught. Others begin with its
-// rights, so memory is mapped before there are any.
+// Keys are for a thread, so they are used where kernels run on one thread. Other threads, if there are any, begin with
+// its rights.
 
 namespace KomvosTest {
 
@@ -80,7 +80,8 @@ class Pages {
 
   /// \return a protection key that the arena has got, or -1
   static int keyFor(char* start) {
-    if (std::getenv("TEST_DEVICE_WITHOUT_KEYS") != nullptr) {
+    const bool hasThreads = Kokkos::DefaultHostExecutionSpace().concurrency() > 1;
+    if (hasThreads || std::getenv("TEST_DEVICE_WITHOUT_KEYS") != nullptr) {
       return -1;
     }
     const int key = pkey_alloc(0, 0);
@@ -274,7 +275,6 @@ class Initializer : public Kokkos::Impl::ExecSpaceInitializerBase {
   void print_configuration(std::ostream&, bool) override {}
 };
 
-const bool isMapped = (devicePages(), pinnedPages(), true);
 const int registered = Kokkos::Impl::initialize_space_factory<Initializer>("900_KomvosTestDevice");
 
 }  // namespace
