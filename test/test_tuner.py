@@ -78,7 +78,7 @@ class Tuner(ProgramTest):
                                              (asked, (), {"KOMVOS_TUNING_CACHE": str(file)})):
             first = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, *decided, "--save-tuning-cache", file)
             book = json.loads(file.read_text())
-            self.assertEqual((book["format"], book["version"]), ("komvos-tuning-cache", 2))
+            self.assertEqual((book["format"], book["version"]), ("komvos-tuning-cache", 3))
             second = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, *option, environment=environment)
             self.assertEqual(second["iterations"], first["iterations"])
             self.assertEqual(len(second["halos"]), len(first["halos"]))
@@ -121,7 +121,7 @@ class Tuner(ProgramTest):
         file = self.folder / "decisions.json"
         on_pairs = (*self.PROBLEM, "--ranks-per-node", 2)
         result = run(4, "solve", *on_pairs, "--max-iterations", 1, "--save-tuning-cache", file)
-        self.assertRegex(result.out, r"tuning cache +1 of 1 halos were used too little to be decided")
+        self.assertRegex(result.out, r"tuning cache +1 of 1 decisions rest on too few uses")
         self.assertEqual([one["settled"] for one in json.loads(file.read_text())["decisions"]], [False])
         halo = self.solve(4, *on_pairs, "--tuning-cache", file)["halos"][0]
         self.assertEqual((halo["from_tuning_cache"], halo["began_as_similar"]), (False, True))

@@ -242,7 +242,7 @@ std::string toText(const SolveReport& r) {
   }
   if (r.savedGuesses > 0) {
     text += format(
-        "tuning cache   %zu of %zu halos were used too little to be decided: the next run begins where this one ended, "
+        "tuning cache   %zu of %zu decisions rest on too few uses: the next run begins where this one ended, "
         "and goes on tuning\n",
         r.savedGuesses, r.savedDecisions);
   }

@@ -99,7 +99,7 @@ PlannedHalo planSurveyed(MPI_Comm comm, Pattern pattern, Impl::SurveyedHalo halo
   Impl::ResolvedOptions resolved = options;
   const bool reverseIsOpen = asked.route == RouteChoice::automatic;
   Impl::Precedent precedent(comm, halo, resolved);
-  const bool tunesLater = asked.leavesOpen() && !precedent.fromTuningCache() && asked.tuning == Tuning::online;
+  const bool tunesLater = asked.leavesOpen() && !precedent.isForAllWidths() && asked.tuning == Tuning::online;
   const bool measures = resolved.leavesOpen() && asked.tuning == Tuning::exhaustive;
   const bool guesses = resolved.leavesOpen() && !measures;
   const Impl::MessageCosts costs = tunesLater ? messageCosts(comm, resolved, halo) : Impl::MessageCosts();

@@ -143,10 +143,11 @@ void HaloTuner::tuneOnline(const SurveyedHalo& halo, const MessageCosts& costs, 
     forecasts.push_back(forecast.of(one.route, one.intraNode, one.plan != nullptr));
     for (int i = 0; i < numWidthClasses; ++i) {
       const auto& before = state.precedent.ofClass(i);
+      const auto isThis = [&](const TuningDecision& other) {
+        return other.route == one.route && other.intraNode == one.intraNode;
+      };
       known[i].lost.push_back(before &&
-                              std::any_of(before->lost.begin(), before->lost.end(), [&](const TuningDecision& other) {
-                                return other.route == one.route && other.intraNode == one.intraNode;
-                              }));
+                              (before->allLost || std::any_of(before->lost.begin(), before->lost.end(), isThis)));
     }
   }
   state.choice.emplace(std::move(forecasts), state.start, halo.seconds, std::move(known));

@@ -12,6 +12,7 @@
 
 #include "Komvos_Broadcast.hpp"
 #include "Komvos_Error.hpp"
+#include "Komvos_HaloUse.hpp"
 #include "Komvos_Hash.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_Pattern.hpp"
@@ -22,6 +23,8 @@
 // machine. load() reads the file on rank 0 and broadcasts its text, so that parse() has the same outcome on all ranks;
 // save() writes beside the file and renames, so that a run that breaks off leaves the old one.
 //
+// Online tuning decides for each width class of vectors by itself, so there may be an entry for each.
+//
 // Where no key fits, the nearest one is a first guess: difference() compares what the forecast of routes rests on.
 namespace Komvos {
 
@@ -30,7 +33,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* format = "komvos-tuning-cache";
-constexpr int version = 2;
+constexpr int version = 3;
 
 std::string hex(std::uint64_t number) {
   char text[17];
@@ -77,12 +80,20 @@ HaloKey readKey(const Json& json, int itsVersion) {
   return key;
 }
 
+bool isWidthClass(int columnsFrom) {
+  return columnsFrom > 0 && Impl::columnsOfClass(Impl::widthClass(columnsFrom)) == columnsFrom;
+}
+
 TuningDecision readDecision(const Json& json) {
   TuningDecision decision;
   decision.route = parseRoute(json.at("route").get<std::string>());
   decision.pairing = parsePairing(json.at("pairing").get<std::string>());
   decision.intraNode = parseIntraNode(json.at("on_node").get<std::string>());
   decision.settled = json.value("settled", true);
+  decision.columnsFrom = json.value("columns_from", 0);
+  if (decision.columnsFrom != 0 && !isWidthClass(decision.columnsFrom)) {
+    throw BadInput("columns_from is " + std::to_string(decision.columnsFrom) + ", not 1, 2 or 4");
+  }
   if (decision.route.kind == RouteChoice::Kind::automatic || decision.intraNode == IntraNode::automatic) {
     throw BadInput("a decision for auto decides nothing");
   }
@@ -159,8 +170,9 @@ TuningCache TuningCache::parse(const std::string& text, const std::string& name)
   try {
     const Json json = Json::parse(text);
     const Json &itsFormat = json.at("format"), &itsVersion = json.at("version");
-    if (itsFormat != format || (itsVersion != 1 && itsVersion != version)) {
-      throw BadInput("format is not " + std::string(format) + ", version 1 or " + std::to_string(version));
+    const bool isKnown = itsVersion == 1 || itsVersion == 2 || itsVersion == version;
+    if (itsFormat != format || !isKnown) {
+      throw BadInput("format is not " + std::string(format) + ", version 1 to " + std::to_string(version));
     }
     if (!json.at("decisions").is_array()) {
       throw BadInput("\"decisions\" is not a list");
@@ -197,6 +209,9 @@ std::string TuningCache::toText() const {
     if (!entry.decision.settled) {
       one["settled"] = false;
     }
+    if (entry.decision.columnsFrom != 0) {
+      one["columns_from"] = entry.decision.columnsFrom;
+    }
   }
   return json.dump(1) + "\n";
 }
@@ -217,9 +232,20 @@ bool TuningCache::Entry::isFor(const HaloKey& other) const {
 }
 
 void TuningCache::add(const HaloKey& halo, const TuningDecision& decision) {
-  const auto same = [&](const Entry& entry) { return entry.isFor(halo); };
-  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), same), entries_.end());
-  entries_.push_back({halo, decision});
+  const auto isSuperseded = [&](const Entry& entry) {
+    const bool isGuessForAll = entry.decision.columnsFrom == 0 && !entry.decision.settled;
+    return entry.isFor(halo) && entry.decision.columnsFrom != decision.columnsFrom &&
+           (decision.columnsFrom == 0 || isGuessForAll);
+  };
+  entries_.erase(std::remove_if(entries_.begin(), entries_.end(), isSuperseded), entries_.end());
+  const auto same = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.isFor(halo) && entry.decision.columnsFrom == decision.columnsFrom;
+  });
+  if (same != entries_.end()) {
+    *same = {halo, decision};
+  } else {
+    entries_.push_back({halo, decision});
+  }
 }
 
 void TuningCache::add(const TuningCache& newer) {
@@ -237,8 +263,8 @@ void TuningCache::addOfAllRanks(MPI_Comm comm) {
   for (;;) {  // the lowest rank that knows more tells it
     TuningCache more;
     for (const Entry& entry : entries_) {
-      if (all.find(entry.halo) == nullptr) {
-        more.add(entry.halo, entry.decision);
+      if (all.findExactly(entry.halo, entry.decision.columnsFrom) == nullptr) {
+        more.entries_.push_back(entry);
       }
     }
     int teller = more.size() > 0 ? rank : size;
@@ -246,15 +272,31 @@ void TuningCache::addOfAllRanks(MPI_Comm comm) {
     if (teller == size) {
       break;
     }
-    all.add(parse(Impl::broadcast(comm, more.toText(), teller), name_));
+    const TuningCache told = parse(Impl::broadcast(comm, more.toText(), teller), name_);
+    all.entries_.insert(all.entries_.end(), told.entries_.begin(), told.entries_.end());
   }
   *this = std::move(all);
 }
 
-const TuningDecision* TuningCache::find(const HaloKey& halo) const {
-  const auto found =
-      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.isFor(halo); });
+const TuningDecision* TuningCache::findExactly(const HaloKey& halo, int columnsFrom) const {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.isFor(halo) && entry.decision.columnsFrom == columnsFrom;
+  });
   return found != entries_.end() ? &found->decision : nullptr;
+}
+
+const TuningDecision* TuningCache::find(const HaloKey& halo, int columns) const {
+  const TuningDecision* const ofClass = findExactly(halo, Impl::columnsOfClass(Impl::widthClass(columns)));
+  return ofClass != nullptr ? ofClass : findExactly(halo, 0);
+}
+
+const TuningDecision* TuningCache::find(const HaloKey& halo) const {
+  for (int i = 0; i < Impl::numWidthClasses; ++i) {
+    if (const TuningDecision* const found = find(halo, Impl::columnsOfClass(i))) {
+      return found;
+    }
+  }
+  return nullptr;
 }
 
 std::size_t TuningCache::numGuesses() const {
@@ -274,12 +316,14 @@ std::string TuningCache::whyNone(const HaloKey& halo) const {
   return "tuning cache " + name_ + " does not fit this halo: " + reason;
 }
 
-const TuningDecision* TuningCache::findSimilar(const HaloKey& halo) const {
+const TuningDecision* TuningCache::findSimilar(const HaloKey& halo, int columns) const {
   const TuningDecision* nearest = nullptr;
   double least = HUGE_VAL;
+  const int columnsFrom = Impl::columnsOfClass(Impl::widthClass(columns));
   for (const Entry& entry : entries_) {
     const std::optional<double> here = difference(entry.halo, halo);
-    if (here && *here < least && entry.decision.settled) {
+    const bool suitsBetter = entry.decision.columnsFrom == columnsFrom;
+    if (here && entry.decision.settled && (*here < least || (*here == least && suitsBetter))) {
       least = *here;
       nearest = &entry.decision;
     }

@@ -25,6 +25,8 @@ struct TuningDecision {
   Pairing pairing = Pairing::byVolume;
   IntraNode intraNode = IntraNode::messages;  ///< not automatic
   bool settled = true;                        ///< else online tuning had more to try: a first guess
+  /// For vectors of a width class, named by its fewest columns: 1 (alone), 2 (and 3), 4 (and more); 0: for all vectors.
+  int columnsFrom = 0;
 };
 
 /// Where a decision is valid.
@@ -51,8 +53,13 @@ HaloKey makeHaloKey(MPI_Comm comm, std::uint64_t patterns, const HaloCounts& cou
 /// says little about the other
 std::optional<double> difference(const HaloKey& a, const HaloKey& b);
 
-/// Decisions by halo, and their file: JSON, {"format": "komvos-tuning-cache", "version": 2, "decisions": [...]}.
-/// Version 1, without what makes halos similar, is read, too.
+/// Decisions by halo and width class, and their file: JSON, {"format": "komvos-tuning-cache", "version": 3,
+/// "decisions": [...]}. Version 2, without width classes, and version 1, also without what makes halos similar, are
+/// read, too.
+///
+/// A halo for which there are decisions for vectors of some widths only is tuned for the other ones, unless the cache
+/// is required (ExchangeOptions::requireTuningCache): then all take the decision for ExchangeOptions::columns, or for
+/// the narrowest vectors that there is one for.
 class TuningCache {
  public:
   /// Rank 0 reads. \throws BadInput on all ranks if the file cannot be read, is not such a file, or is damaged.
@@ -65,7 +72,8 @@ class TuningCache {
   void save(const std::string& file) const;
   std::string toText() const;
 
-  /// Adds a decision, in place of an earlier one for the same halo, topology and machine.
+  /// Adds a decision, in place of an earlier one for the same halo, topology, machine and width class. One for all
+  /// vectors takes the place of those for each width class, one for a width class that of a guess for all.
   void add(const HaloKey& halo, const TuningDecision& decision);
   /// The decisions of another one, in the same way.
   void add(const TuningCache& newer);
@@ -73,14 +81,17 @@ class TuningCache {
   /// hierarchy. Afterwards all ranks have the same.
   /// \note Collective on `comm`; a few broadcasts for each set of ranks that has halos of its own.
   void addOfAllRanks(MPI_Comm comm);
-  /// \return null if there is none
+  /// \param columns of the vectors \return the decision for their width class, else that for all vectors, else null
+  const TuningDecision* find(const HaloKey& halo, int columns) const;
+  /// The decision for the narrowest vectors that there is one for; null if there is none.
   const TuningDecision* find(const HaloKey& halo) const;
   /// Why find() found none: another pattern, topology or machine.
   std::string whyNone(const HaloKey& halo) const;
   /// The settled decision for the halo that differs least, whatever its pattern and topology. It may not suit these
   /// nodes.
+  /// \param columns of the vectors; of decisions for the same halo, that for their width class is preferred
   /// \return null if none is similar
-  const TuningDecision* findSimilar(const HaloKey& halo) const;
+  const TuningDecision* findSimilar(const HaloKey& halo, int columns = 1) const;
   std::size_t size() const { return entries_.size(); }
   /// Decisions that are not settled.
   std::size_t numGuesses() const;
@@ -94,6 +105,7 @@ class TuningCache {
 
     bool isFor(const HaloKey& other) const;
   };
+  const TuningDecision* findExactly(const HaloKey& halo, int columnsFrom) const;
   std::string name_ = "(not saved)";
   std::vector<Entry> entries_;
 };

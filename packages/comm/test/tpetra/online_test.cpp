@@ -386,12 +386,88 @@ TEST(OnlineTuning, ATuningCacheKeepsWhatIsSettled) {
   ExchangeOptions options = tuned(NodeTopology::uniform(size, 2));
   options.record = std::make_shared<Komvos::TuningCache>();
   const NodeAwareImport<> halo(data.import, options);
-  importMany(halo, data, "three-step", 1500);
+  importMany(halo, data, "three-step", 400);
   ASSERT_EQ(1u, options.record->size());
   const std::string decided = options.record->toText();
   EXPECT_EQ(0u, options.record->numGuesses());
-  importMany(halo, data, "two-step", 12, 1, 4);
-  EXPECT_EQ(decided, options.record->toText());
+  const std::string entry = decided.substr(0, decided.find("\"columns_from\": 1"));
+  int uses = 0;  // until it is seen how wide vectors are
+  for (; options.record->size() == 1 && uses < 3000; uses += 10) {
+    importMany(halo, data, "two-step", 10, 1, 4);
+    EXPECT_EQ(entry, options.record->toText().substr(0, entry.size()));
+  }
+  EXPECT_EQ(2u, options.record->size()) << "for one column, and for four";
+  importMany(halo, data, "two-step", 400, 1, 4);
+  EXPECT_EQ(entry, options.record->toText().substr(0, entry.size()));
+  EXPECT_EQ(0u, options.record->numGuesses());
+}
+
+std::shared_ptr<const Komvos::TuningCache> reread(const Komvos::TuningCache& cache) {
+  return std::make_shared<const Komvos::TuningCache>(Komvos::TuningCache::parse(cache.toText(), "the file"));
+}
+
+/// With one column three steps are fastest, with four the standard route. The next run knows both. It is seen some time
+/// later that vectors have another width, after as many uses at most as there were before.
+TEST(OnlineTuning, ATuningCacheHasADecisionForEachWidth) {
+  const int size = Tpetra::getDefaultComm()->getSize();
+  DenseHalo data;
+  ExchangeOptions options = tuned(NodeTopology::uniform(size, 2));
+  options.record = std::make_shared<Komvos::TuningCache>();
+  const NodeAwareImport<> first(data.import, options);
+  const std::string narrow = importMany(first, data, "three-step", 400).back();
+  const std::string wide = importMany(first, data, "standard", 2500, 1, 4).back();
+  EXPECT_EQ("standard", wide);
+  EXPECT_EQ(size > 2 ? "three-step" : "standard", narrow);
+  ASSERT_EQ(2u, options.record->size());
+  EXPECT_EQ(0u, options.record->numGuesses());
+  const std::string decided = options.record->toText();
+
+  ExchangeOptions again = tuned(NodeTopology::uniform(size, 2));
+  again.tuningCache = reread(*options.record);
+  again.record = std::make_shared<Komvos::TuningCache>();
+  const NodeAwareImport<> second(data.import, again);
+  EXPECT_TRUE(second.report().fromTuningCache);
+  EXPECT_TRUE(second.report().tuningCacheNote.empty()) << second.report().tuningCacheNote;
+  EXPECT_EQ(decided, again.record->toText());
+  for (const std::string& used : importMany(second, data, "none", 200)) {
+    EXPECT_EQ(narrow, used);
+  }
+  EXPECT_TRUE(second.report().trials.empty()) << "all was decided";
+  EXPECT_EQ(wide, importMany(second, data, "standard", 800, 1, 4).back());
+  for (const Komvos::HaloTrial& trial : second.report().trials) {
+    EXPECT_EQ(wide, toString(trial.route)) << "what won before";
+  }
+  EXPECT_EQ(narrow, importMany(second, data, "none", 2500).back());
+  EXPECT_EQ(decided, again.record->toText());
+
+  again.requireTuningCache = true;
+  again.record = std::make_shared<Komvos::TuningCache>();
+  const NodeAwareImport<> strict(data.import, again);
+  EXPECT_EQ(decided, again.record->toText()) << "nothing is lost where a file is written again";
+  for (const int columns : {1, 4, 2}) {
+    for (const std::string& used : importMany(strict, data, "two-step", 60, 1, columns)) {
+      EXPECT_EQ(narrow, used) << columns << " columns";
+    }
+  }
+}
+
+/// The next run finds out by itself what is fastest for vectors of another width.
+TEST(OnlineTuning, ATuningCacheLeavesOtherWidthsOpen) {
+  const int size = Tpetra::getDefaultComm()->getSize();
+  DenseHalo data;
+  ExchangeOptions options = tuned(NodeTopology::uniform(size, 2));
+  options.record = std::make_shared<Komvos::TuningCache>();
+  const NodeAwareImport<> first(data.import, options);
+  const std::string narrow = importMany(first, data, "three-step", 400).back();
+  const std::string decided = options.record->toText();
+  options.tuningCache = reread(*options.record);
+  const NodeAwareImport<> second(data.import, options);
+  const std::vector<std::string> used = importMany(second, data, "standard", 600, 1, 4);
+  EXPECT_EQ(narrow, used.front());
+  EXPECT_EQ("standard", used.back());
+  EXPECT_EQ(2u, options.record->size());
+  const std::string entry = decided.substr(0, decided.find("\"columns_from\": 1"));
+  EXPECT_EQ(entry, options.record->toText().substr(0, entry.size()));
 }
 
 /// Everybody owns so many entries, and needs all.

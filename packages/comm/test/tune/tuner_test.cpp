@@ -659,6 +659,41 @@ TEST(TuningCache, AMachineHasAProcessorAndAnMpiLibrary) {
   EXPECT_EQ(textOfRankZero(machine), machine);
 }
 
+TEST(TuningCache, HasADecisionForEachWidthClassOrOneForAll) {
+  const HaloKey halo{7, 8, "4 ranks", "machine"};
+  const auto decide = [](const RouteChoice& route, int columnsFrom, bool settled = true) {
+    return TuningDecision{route, Pairing::byVolume, IntraNode::messages, settled, columnsFrom};
+  };
+  TuningCache cache;
+  const auto routeFor = [&](int columns) {
+    const TuningDecision* const found = cache.find(halo, columns);
+    return found != nullptr ? toString(found->route) : "none";
+  };
+  cache.add(halo, decide(RouteChoice::twoStep, 0, false));
+  EXPECT_EQ("two-step", routeFor(1));
+  EXPECT_EQ("two-step", routeFor(9));
+  cache.add(halo, decide(RouteChoice::threeStep, 4));
+  EXPECT_EQ(1u, cache.size()) << "in place of the guess";
+  EXPECT_EQ("none", routeFor(1));
+  EXPECT_EQ("three-step", routeFor(4));
+  EXPECT_EQ("three-step", toString(cache.find(halo)->route));
+  cache.add(halo, decide(RouteChoice::standard, 1));
+  EXPECT_EQ(2u, cache.size());
+  EXPECT_EQ("standard", routeFor(1));
+  EXPECT_EQ("none", routeFor(3));
+  EXPECT_EQ("three-step", routeFor(50));
+  EXPECT_EQ("standard", toString(cache.find(halo)->route));
+  EXPECT_EQ("standard", toString(cache.findSimilar(halo, 1)->route));
+  EXPECT_EQ("three-step", toString(cache.findSimilar(halo, 6)->route));
+  EXPECT_EQ(cache.toText(), TuningCache::parse(cache.toText(), "text").toText());
+  TuningCache all = cache;
+  all.addOfAllRanks(MPI_COMM_WORLD);
+  EXPECT_EQ(cache.toText(), all.toText());
+  cache.add(halo, decide(RouteChoice::split, 0));
+  EXPECT_EQ(1u, cache.size());
+  EXPECT_EQ("split", routeFor(1));
+}
+
 /// A cache with a decision of every kind.
 TuningCache fullCache() {
   TuningCache cache;
@@ -667,7 +702,8 @@ TuningCache fullCache() {
     for (const Pairing pairing : allPairings()) {
       for (const IntraNode onNode : {IntraNode::messages, IntraNode::sharedMemory}) {
         halo.pattern = halo.pattern * 0x9e3779b97f4a7c15u + 1;
-        cache.add(halo, {route, pairing, onNode});
+        const int columnsFrom = std::array{0, 1, 2, 4}[cache.size() % 4];
+        cache.add(halo, {route, pairing, onNode, cache.size() % 3 != 0, columnsFrom});
       }
     }
   }
@@ -679,6 +715,7 @@ TEST(TuningCache, TextReadsBackExactly) {
   const TuningCache read = TuningCache::parse(cache.toText(), "text");
   EXPECT_EQ(cache.size(), read.size());
   EXPECT_EQ(cache.toText(), read.toText());
+  std::size_t number = 0;
   HaloKey halo{1, 0xfedcba9876543210u, "not compared", "a \"fast\" processor, an MPI\n\\"};
   for (const RouteChoice& route : routesFor(6)) {
     for (const Pairing pairing : allPairings()) {
@@ -686,6 +723,8 @@ TEST(TuningCache, TextReadsBackExactly) {
         halo.pattern = halo.pattern * 0x9e3779b97f4a7c15u + 1;
         const TuningDecision* const found = read.find(halo);
         ASSERT_NE(nullptr, found);
+        EXPECT_EQ(number % 3 != 0, found->settled);
+        EXPECT_EQ((std::array{0, 1, 2, 4}[number++ % 4]), found->columnsFrom);
         EXPECT_EQ(route, found->route);
         EXPECT_EQ(pairing, found->pairing);
         EXPECT_EQ(onNode, found->intraNode);
@@ -699,7 +738,7 @@ TEST(TuningCache, TextReadsBackExactly) {
 std::string smallCache() {
   TuningCache cache;
   cache.add({0x0123456789abcdefu, 0xfedcba9876543210u, "4 ranks", "machine", 4, 2, {2, 20, 1, 10, 1, 10}},
-            {RouteChoice::threeStep, Pairing::byVolume, IntraNode::messages});
+            {RouteChoice::threeStep, Pairing::byVolume, IntraNode::messages, true, 4});
   return cache.toText();
 }
 
@@ -709,9 +748,9 @@ struct Damage {
 
 std::vector<Damage> damages() {
   return {
-      {"komvos-tuning-cache", "komvos-machine", "format is not komvos-tuning-cache, version 1 or 2"},
-      {"\"version\": 2", "\"version\": 3", "format is not komvos-tuning-cache, version 1 or 2"},
-      {"\"version\": 2", "\"version\": \"2\"", "format is not komvos-tuning-cache, version 1 or 2"},
+      {"komvos-tuning-cache", "komvos-machine", "format is not komvos-tuning-cache, version 1 to 3"},
+      {"\"version\": 3", "\"version\": 4", "format is not komvos-tuning-cache, version 1 to 3"},
+      {"\"version\": 3", "\"version\": \"3\"", "format is not komvos-tuning-cache, version 1 to 3"},
       {"\"decisions\": [", "\"decision\": [", "decisions"},
       {"three-step", "auto", "decides nothing"},
       {"three-step", "four-step", "four-step"},
@@ -737,6 +776,9 @@ std::vector<Damage> damages() {
       {"\"counts\"", "\"count\"", "counts"},
       {"\"values_of_nodes\": 10", "\"values_of_nodes\": -1", "values_of_nodes is -1"},
       {"\"ranks_off_node\"", "\"ranks_elsewhere\"", "ranks_off_node"},
+      {"\"columns_from\": 4", "\"columns_from\": 3", "columns_from is 3, not 1, 2 or 4"},
+      {"\"columns_from\": 4", "\"columns_from\": -4", "columns_from is -4, not 1, 2 or 4"},
+      {"\"columns_from\": 4", "\"columns_from\": \"4\"", "damaged"},
   };
 }
 
@@ -755,9 +797,9 @@ TEST(TuningCacheFile, DamageIsNamedWithTheFileOnAllRanks) {
       {"null", "damaged"},
       {"{}", "format"},
       {smallCache() + "}", "damaged"},
-      {R"({"format": "komvos-tuning-cache", "version": 2, "decisions": null})", "list"},
-      {R"({"format": "komvos-tuning-cache", "version": 2, "decisions": {}})", "list"},
-      {R"({"format": "komvos-tuning-cache", "version": 2, "decisions": [7]})", "damaged"},
+      {R"({"format": "komvos-tuning-cache", "version": 3, "decisions": null})", "list"},
+      {R"({"format": "komvos-tuning-cache", "version": 3, "decisions": {}})", "list"},
+      {R"({"format": "komvos-tuning-cache", "version": 3, "decisions": [7]})", "damaged"},
       {std::string("\0\0\0", 3), "damaged"},
   };
   for (const Damage& damage : damages()) {

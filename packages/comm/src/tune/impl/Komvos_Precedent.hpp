@@ -28,8 +28,10 @@ class Precedent {
   /// \throws BadInput on all ranks if a tuning cache has no decision but must
   Precedent(MPI_Comm comm, const SurveyedHalo& halo, ResolvedOptions& options);
 
-  /// Whether the tuning cache had the decision.
+  /// Whether the tuning cache had a decision.
   bool fromTuningCache() const { return fromTuningCache_; }
+  /// Whether that is the decision for vectors of any width, so that nothing is left to tune.
+  bool isForAllWidths() const { return isForAllWidths_; }
   /// Why it had not; empty if it had, or if there is none.
   const std::string& tuningCacheNote() const { return note_; }
   /// Whether a halo of the same pattern was decided earlier in this run.
@@ -37,7 +39,8 @@ class Precedent {
   /// How it was decided for vectors of a width class; nothing if it was not.
   struct OfClass {
     TuningDecision chosen;
-    std::vector<TuningDecision> lost;  ///< against it
+    std::vector<TuningDecision> lost = {};  ///< against it
+    bool allLost = false;                   ///< all others did, whatever they are
   };
   const std::optional<OfClass>& ofClass(int widthClass) const { return ofClass_[widthClass]; }
   /// Whether the decision that is followed was settled; nothing if none is.
@@ -49,18 +52,21 @@ class Precedent {
 
   /// Before it was used.
   void keep(const TuningDecision& decision);
-  /// The tuning cache keeps one decision for all widths: the last one that is settled, if there is one.
+  /// The tuning cache keeps the last decision for each width class that is settled, if there is one.
   /// \param lost variants that lost against it with vectors of this width class
   void keep(const TuningDecision& decision, int widthClass, const std::vector<TuningDecision>& lost);
 
  private:
   struct Earlier;
 
+  bool takeFrom(const TuningCache& cache, ResolvedOptions& options);
+  void record(TuningDecision decision, int widthClass);
   std::optional<TuningDecision> nearestHere() const;
 
   bool remembers_;
   bool reused_ = false;
   bool fromTuningCache_ = false;
+  bool isForAllWidths_ = false;
   std::string note_;
   std::shared_ptr<const TuningCache> tuningCache_;  // that had no decision
   ResolvedTopology topology_;
@@ -68,10 +74,12 @@ class Precedent {
   std::uint64_t options_ = 0;  // their fingerprint
   std::array<std::optional<OfClass>, numWidthClasses> ofClass_;
   std::optional<bool> settled_;
-  std::optional<TuningDecision> guess_;  // of the tuning cache for this very halo
+  std::vector<TuningDecision> ofTuningCache_;  // for this halo, if they are followed
+  std::optional<TuningDecision> guess_;        // of the tuning cache for this very halo
   std::shared_ptr<Earlier> earlier_;
   std::shared_ptr<TuningCache> record_;
-  bool recordsSettled_ = false;
+  std::array<bool, numWidthClasses> recordsSettled_ = {};
+  int columns_;  // of vectors, as far as that is known
 };
 
 }  // namespace Komvos::Impl
