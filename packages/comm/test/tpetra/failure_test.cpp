@@ -123,8 +123,8 @@ TEST(AnExceptionOnOneRank, InApplyLeavesNobodyWaiting) {
       [](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) { checkFailuresOfApply(matrix, nodeAware, 2); });
 }
 
-/// So many values that packing, relaying and unpacking are kernels, which fail, too. That takes many rows or many
-/// columns; of columns a product multiplies a few at a time, by the same kernel, so they are but a few times as many.
+/// So many values that packing, relaying and unpacking are kernels, which fail, too: of many rows, for a product
+/// multiplies a few columns at a time, and of many columns nearly all failures would be in that one kernel.
 TEST(AnExceptionOnOneRank, InTheExchangeOfManyValuesLeavesNobodyWaiting) {
   onSomeMatrices(
       [](const Matrix& matrix, const NodeAwareCrsMatrix<>& nodeAware) { checkFailuresOfApply(matrix, nodeAware, 36); },
