@@ -93,6 +93,7 @@ def main():
     parser.add_argument("--generator", required=True)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--prefix-path", default="", help="where the Trilinos is, as CMAKE_PREFIX_PATH")
+    parser.add_argument("--launcher", default="", help="of the compiler, as CMAKE_CXX_COMPILER_LAUNCHER: ccache")
     parser.add_argument("--mpiexec", required=True)
     arguments = parser.parse_args()
     source, run_programs, settings = PROJECTS[arguments.project]
@@ -104,8 +105,8 @@ def main():
     run([arguments.cmake, "--install", arguments.build, "--prefix", prefix], 120)
     prefixes = [str(prefix), arguments.prefix_path, os.environ.get("CMAKE_PREFIX_PATH", "").replace(":", ";")]
     run([arguments.cmake, "-S", source, "-B", build, "-G", arguments.generator,
-         f"-DCMAKE_PREFIX_PATH={';'.join(filter(None, prefixes))}", f"-DCMAKE_CXX_COMPILER={arguments.compiler}", *settings],
-        120)
+         f"-DCMAKE_PREFIX_PATH={';'.join(filter(None, prefixes))}", f"-DCMAKE_CXX_COMPILER={arguments.compiler}",
+         f"-DCMAKE_CXX_COMPILER_LAUNCHER={arguments.launcher}", *settings], 120)
     run([arguments.cmake, "--build", build, "--parallel", "2"], 600)
     run_programs(build, prefix, lambda ranks: [arguments.mpiexec, "-n", str(ranks)])
 
