@@ -62,15 +62,33 @@ class Report(ProgramTest):
             else:  # by messages and by shared memory
                 self.assertEqual((halo["route"], measured), (route, {route}))
 
-    def test_halos_of_levels_without_rank_0_are_there(self):
+    def write_rebalanced(self, more=""):
         parameters = self.folder / "rebalanced.xml"
-        parameters.write_text("""<ParameterList><ParameterList name="MueLu">
+        parameters.write_text(f"""<ParameterList><ParameterList name="MueLu">
             <Parameter name="coarse: max size" type="int" value="60"/>
             <Parameter name="repartition: enable" type="bool" value="true"/>
             <Parameter name="repartition: partitioner" type="string" value="zoltan2"/>
             <Parameter name="repartition: start level" type="int" value="1"/>
             <Parameter name="repartition: min rows per proc" type="int" value="200"/>
+            {more}</ParameterList></ParameterList>""")
+        return parameters
+
+    def test_what_muelu_keeps_on_levels_without_rank_0_is_there(self):
+        parameters = self.write_rebalanced("""<ParameterList name="level 1">
+            <Parameter name="smoother: type" type="string" value="SCHWARZ"/>
+            <ParameterList name="smoother: params">
+            <Parameter name="schwarz: overlap level" type="int" value="1"/>
+            <Parameter name="subdomain solver name" type="string" value="RILUK"/>
             </ParameterList></ParameterList>""")
+        # Which ranks have level 1 is up to MueLu: on 4 and 6 ranks these lack rank 0.
+        for ranks, (n, partition) in {4: (16, "contiguous"), 5: (14, "strided"), 6: (14, "graph")}.items():
+            report = self.solve(ranks, "--problem", "laplace3d", "--n", n, "--ranks-per-node", 2, "--partition",
+                                partition, "--solver", "gmres", "--xml", parameters)
+            self.assertRegex(" ".join(report["kept_by_muelu"]), "^level 1, PreSmoother: .*AdditiveSchwarz.* overlaps")
+            self.assertEqual(len(set(report["kept_by_muelu"])), len(report["kept_by_muelu"]))
+
+    def test_halos_of_levels_without_rank_0_are_there(self):
+        parameters = self.write_rebalanced()
         # Which ranks have a coarse level is up to MueLu: on 5 and 6 ranks these lack rank 0. Level 1 is on several.
         for ranks, (n, partition) in {4: (16, "contiguous"), 5: (14, "strided"), 6: (14, "graph")}.items():
             report = self.solve(ranks, "--problem", "laplace3d", "--n", n, "--ranks-per-node", 2, "--partition",

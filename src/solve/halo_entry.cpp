@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -92,6 +94,17 @@ Json pack(const HaloEntry& halo) {
           candidates};
 }
 
+Json pack(const std::string& sentence) { return sentence; }
+
+template <class Entry>
+Entry unpack(const Json& json);
+
+template <>
+std::string unpack(const Json& json) {
+  return json.get<std::string>();
+}
+
+template <>
 HaloEntry unpack(const Json& json) {
   HaloEntry halo;
   HaloReport& r = halo.report;
@@ -129,38 +142,50 @@ HaloEntry unpack(const Json& json) {
   return halo;
 }
 
-}  // namespace
-
-void addOfAllRanks(std::vector<HaloEntry>& halos, MPI_Comm comm) {
+/// What all ranks have. Of equal entries there is one, that of the lowest rank. \note Collective on `comm`.
+template <class Entry, class Same>
+std::vector<Entry> unionOf(const std::vector<Entry>& entries, const Same& same, MPI_Comm comm) {
   int rank = 0, size = 0;
   mpiCheck(MPI_Comm_rank(comm, &rank), "MPI_Comm_rank");
   mpiCheck(MPI_Comm_size(comm, &size), "MPI_Comm_size");
-  std::vector<HaloEntry> all;
-  for (;;) {
+  std::vector<Entry> all;
+  for (;;) {  // the lowest rank that knows more tells it
     Json more = Json::array();
-    for (const HaloEntry& one : halos) {
-      const auto isSame = [&](const HaloEntry& other) { return other.name == one.name; };
-      if (std::none_of(all.begin(), all.end(), isSame)) {
+    for (const Entry& one : entries) {
+      if (std::none_of(all.begin(), all.end(), [&](const Entry& other) { return same(one, other); })) {
         more.push_back(pack(one));
       }
     }
     int teller = more.empty() ? size : rank;
     mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &teller, 1, MPI_INT, MPI_MIN, comm), "MPI_Allreduce");
     if (teller == size) {
-      break;
+      return all;
     }
     const std::string text = rank == teller ? more.dump() : std::string();
     for (const Json& one : Json::parse(Impl::broadcast(comm, text, teller))) {
-      all.push_back(unpack(one));
+      all.push_back(unpack<Entry>(one));
     }
   }
+}
+
+}  // namespace
+
+void addOfAllRanks(std::vector<HaloEntry>& halos, MPI_Comm comm) {
+  halos = unionOf(
+      halos, [](const HaloEntry& a, const HaloEntry& b) { return a.name == b.name; }, comm);
   const auto place = [](const HaloEntry& halo) {
     const std::string kinds[] = {"A", "P", "R", "Pbar", "Importer"};
     const std::string kind = halo.name.substr(halo.name.find_last_of(' ') + 1);
     return std::pair(halo.level, std::find(std::begin(kinds), std::end(kinds), kind) - std::begin(kinds));
   };
-  std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
-  halos = std::move(all);
+  std::stable_sort(halos.begin(), halos.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
+}
+
+void addOfAllRanks(std::vector<std::string>& sentences, MPI_Comm comm) {
+  sentences = unionOf(sentences, std::equal_to<>(), comm);
+  const auto level = [](const std::string& sentence) { return std::stoi(sentence.substr(std::strlen("level "))); };
+  std::stable_sort(sentences.begin(), sentences.end(),
+                   [&](const auto& a, const auto& b) { return level(a) < level(b); });
 }
 
 }  // namespace Komvos::Program

@@ -216,6 +216,7 @@ void solveIteratively(const SolveOptions& options, const Problem& problem, const
          report);
   addHalos(*A, preconditioner, exchange, report);
   addOfAllRanks(report.halos, mpiOf(x.getMap()->getComm()));
+  addOfAllRanks(report.keptByMueLu, mpiOf(x.getMap()->getComm()));
   if (timesCycles) {
     try {
       muelu.set("use node-aware", false);
