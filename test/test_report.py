@@ -65,11 +65,11 @@ class Report(ProgramTest):
     def write_rebalanced(self, more=""):
         parameters = self.folder / "rebalanced.xml"
         parameters.write_text(f"""<ParameterList><ParameterList name="MueLu">
-            <Parameter name="coarse: max size" type="int" value="60"/>
+            <Parameter name="coarse: max size" type="int" value="30"/>
             <Parameter name="repartition: enable" type="bool" value="true"/>
             <Parameter name="repartition: partitioner" type="string" value="zoltan2"/>
             <Parameter name="repartition: start level" type="int" value="1"/>
-            <Parameter name="repartition: min rows per proc" type="int" value="200"/>
+            <Parameter name="repartition: min rows per proc" type="int" value="100"/>
             {more}</ParameterList></ParameterList>""")
         return parameters
 
@@ -80,12 +80,11 @@ class Report(ProgramTest):
             <Parameter name="schwarz: overlap level" type="int" value="1"/>
             <Parameter name="subdomain solver name" type="string" value="RILUK"/>
             </ParameterList></ParameterList>""")
-        # Which ranks have level 1 is up to MueLu: on 4 and 6 ranks these lack rank 0.
+        # Which ranks have level 1 is up to MueLu: on 6 ranks these lack rank 0.
         for ranks, (n, partition) in {4: (16, "contiguous"), 5: (14, "strided"), 6: (14, "graph")}.items():
             report = self.solve(ranks, "--problem", "laplace3d", "--n", n, "--ranks-per-node", 2, "--partition",
                                 partition, "--solver", "gmres", "--xml", parameters)
-            self.assertRegex(" ".join(report["kept_by_muelu"]), "^level 1, PreSmoother: .*AdditiveSchwarz.* overlaps")
-            self.assertEqual(len(set(report["kept_by_muelu"])), len(report["kept_by_muelu"]))
+            self.assertRegex("\n".join(report["kept_by_muelu"]), "^level 1, PreSmoother: .*AdditiveSchwarz.* overlaps$")
 
     def test_halos_of_levels_without_rank_0_are_there(self):
         parameters = self.write_rebalanced()

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -182,7 +181,10 @@ void addOfAllRanks(std::vector<HaloEntry>& halos, MPI_Comm comm) {
 }
 
 void addOfAllRanks(std::vector<std::string>& sentences, MPI_Comm comm) {
-  sentences = unionOf(sentences, std::equal_to<>(), comm);
+  const auto isOfTheSame = [](const std::string& a, const std::string& b) {  // the rest may differ from rank to rank
+    return a.substr(0, a.find(": ")) == b.substr(0, b.find(": "));
+  };
+  sentences = unionOf(sentences, isOfTheSame, comm);
   const auto level = [](const std::string& sentence) { return std::stoi(sentence.substr(std::strlen("level "))); };
   std::stable_sort(sentences.begin(), sentences.end(),
                    [&](const auto& a, const auto& b) { return level(a) < level(b); });

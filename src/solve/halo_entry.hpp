@@ -21,7 +21,7 @@ struct HaloEntry {
 /// Adds what other ranks know: rebalancing leaves coarse levels on some of the ranks, perhaps without rank 0. Then all
 /// ranks have the same, level by level. \note Collective on `comm`.
 void addOfAllRanks(std::vector<HaloEntry>& halos, MPI_Comm comm);
-/// The same with sentences, of which each begins with "level " and a number.
+/// The same with sentences, one for each "level N, NAME: " that they begin with.
 void addOfAllRanks(std::vector<std::string>& sentences, MPI_Comm comm);
 
 }  // namespace Komvos::Program
