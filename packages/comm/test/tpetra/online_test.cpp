@@ -378,13 +378,17 @@ TEST(OnlineTuning, ANewHaloOfTheSamePatternGoesOnWhereTheOldOneEnded) {
   EXPECT_EQ(first.report().route, second.report().route);
 }
 
+ExchangeOptions recorded() {
+  ExchangeOptions options = tuned(NodeTopology::uniform(Tpetra::getDefaultComm()->getSize(), 2));
+  options.record = std::make_shared<Komvos::TuningCache>();
+  return options;
+}
+
 /// What is decided for the vectors that are used most shall not be lost when a few of another width are used at the
 /// end.
 TEST(OnlineTuning, ATuningCacheKeepsWhatIsSettled) {
-  const int size = Tpetra::getDefaultComm()->getSize();
   DenseHalo data;
-  ExchangeOptions options = tuned(NodeTopology::uniform(size, 2));
-  options.record = std::make_shared<Komvos::TuningCache>();
+  ExchangeOptions options = recorded();
   const NodeAwareImport<> halo(data.import, options);
   importMany(halo, data, "three-step", 400);
   ASSERT_EQ(1u, options.record->size());
@@ -406,13 +410,12 @@ std::shared_ptr<const Komvos::TuningCache> reread(const Komvos::TuningCache& cac
   return std::make_shared<const Komvos::TuningCache>(Komvos::TuningCache::parse(cache.toText(), "the file"));
 }
 
-/// With one column three steps are fastest, with four the standard route. The next run knows both. It is seen some time
-/// later that vectors have another width, after as many uses at most as there were before.
+/// With one column three steps are fastest, with four the standard route. The next run knows both. That vectors have
+/// another width is seen some time later, hence so many uses.
 TEST(OnlineTuning, ATuningCacheHasADecisionForEachWidth) {
   const int size = Tpetra::getDefaultComm()->getSize();
   DenseHalo data;
-  ExchangeOptions options = tuned(NodeTopology::uniform(size, 2));
-  options.record = std::make_shared<Komvos::TuningCache>();
+  ExchangeOptions options = recorded();
   const NodeAwareImport<> first(data.import, options);
   const std::string narrow = importMany(first, data, "three-step", 400).back();
   const std::string wide = importMany(first, data, "standard", 2500, 1, 4).back();
@@ -422,9 +425,8 @@ TEST(OnlineTuning, ATuningCacheHasADecisionForEachWidth) {
   EXPECT_EQ(0u, options.record->numGuesses());
   const std::string decided = options.record->toText();
 
-  ExchangeOptions again = tuned(NodeTopology::uniform(size, 2));
+  ExchangeOptions again = recorded();
   again.tuningCache = reread(*options.record);
-  again.record = std::make_shared<Komvos::TuningCache>();
   const NodeAwareImport<> second(data.import, again);
   EXPECT_TRUE(second.report().fromTuningCache);
   EXPECT_TRUE(second.report().tuningCacheNote.empty()) << second.report().tuningCacheNote;
@@ -453,10 +455,8 @@ TEST(OnlineTuning, ATuningCacheHasADecisionForEachWidth) {
 
 /// The next run finds out by itself what is fastest for vectors of another width.
 TEST(OnlineTuning, ATuningCacheLeavesOtherWidthsOpen) {
-  const int size = Tpetra::getDefaultComm()->getSize();
   DenseHalo data;
-  ExchangeOptions options = tuned(NodeTopology::uniform(size, 2));
-  options.record = std::make_shared<Komvos::TuningCache>();
+  ExchangeOptions options = recorded();
   const NodeAwareImport<> first(data.import, options);
   const std::string narrow = importMany(first, data, "three-step", 400).back();
   const std::string decided = options.record->toText();

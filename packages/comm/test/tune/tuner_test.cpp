@@ -734,6 +734,19 @@ TEST(TuningCache, TextReadsBackExactly) {
   EXPECT_EQ(0u, TuningCache::parse(TuningCache().toText(), "text").size());
 }
 
+TEST(TuningCache, ADecisionInAFileOfVersion2IsForAllWidths) {
+  const HaloKey halo{7, 8, "4 ranks", "machine", 4, 2};
+  TuningCache cache;
+  cache.add(halo, {RouteChoice::threeStep});
+  std::string text = cache.toText();
+  replace(text, "\"version\": 3", "\"version\": 2");
+  const TuningCache read = TuningCache::parse(text, "text");
+  ASSERT_NE(nullptr, read.find(halo, 5));
+  EXPECT_EQ(0, read.find(halo, 5)->columnsFrom);
+  EXPECT_EQ(read.find(halo, 1), read.find(halo, 5));
+  EXPECT_EQ(cache.toText(), read.toText());
+}
+
 /// A cache with one decision, and what may happen to its file.
 std::string smallCache() {
   TuningCache cache;
