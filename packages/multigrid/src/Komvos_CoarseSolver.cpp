@@ -346,11 +346,15 @@ struct CoarseSolver::State {
     wholeMap = consecutiveMap(layout.rows, map->getComm());
     entryMap = consecutiveMap(layout.mine.entries, map->getComm());
     wholeEntryMap = consecutiveMap(layout.entries, map->getComm());
-    auto vectors =
-        Import::several(comm,
-                        {toSolvers(layout, solvers, map, wholeMap, [](const RankRows& one) { return one.count; }),
-                         fromSolvers(layout, solvers, map, wholeMap)},
-                        options);
+    std::vector<Import::PatternTransfer> ofVectors, ofEntries;
+    throwOnAllIfAny(
+        comm, Impl::errorIn([&] {
+          ofVectors.push_back(toSolvers(layout, solvers, map, wholeMap, [](const RankRows& one) { return one.count; }));
+          ofVectors.push_back(fromSolvers(layout, solvers, map, wholeMap));
+          ofEntries.push_back(
+              toSolvers(layout, solvers, entryMap, wholeEntryMap, [](const RankRows& one) { return one.entries; }));
+        }));
+    auto vectors = Import::several(comm, std::move(ofVectors), options);
     rows = std::move(vectors[0]);
     back = std::move(vectors[1]);
     ExchangeOptions untuned = options;  // used two or three times
@@ -360,11 +364,7 @@ struct CoarseSolver::State {
     untuned.intraNode = IntraNode::messages;
     untuned.tuningCache.reset();
     untuned.record.reset();
-    entries = std::move(Import::several(comm,
-                                        {toSolvers(layout, solvers, entryMap, wholeEntryMap,
-                                                   [](const RankRows& one) { return one.entries; })},
-                                        untuned)
-                            .front());
+    entries = std::move(Import::several(comm, std::move(ofEntries), untuned).front());
   }
 
   /// What owners have, on solvers. Takes part also where this rank has an error or gets one: then without values.
@@ -398,11 +398,15 @@ struct CoarseSolver::State {
         *rows, [&](int row) { return static_cast<double>(local.row_map(row + 1) - local.row_map(row)); }, error);
     const std::vector<double> columns = gather(
         *entries, [&](int entry) { return static_cast<double>(columnNumber[local.entries(entry)]); }, error);
-    structure.offsets.assign(1, 0);
-    for (const double length : lengths) {
-      structure.offsets.push_back(structure.offsets.back() + static_cast<int>(length));
+    try {
+      structure.offsets.assign(1, 0);
+      for (const double length : lengths) {
+        structure.offsets.push_back(structure.offsets.back() + static_cast<int>(length));
+      }
+      structure.columns.assign(columns.begin(), columns.end());
+    } catch (...) {
+      error = error.empty() ? Impl::textOf(std::current_exception()) : error;
     }
-    structure.columns.assign(columns.begin(), columns.end());
     localStructure = Impl::hashOfPlaces(matrix);
   }
 

@@ -6,15 +6,18 @@
 // each row goes to one rank, so nothing is summed. Solutions may be on other ranks than right-hand sides: then they
 // have an exchange of their own.
 //
-// Libraries hang if a rank stays away. So all ranks agree that all is well before each call and after each exchange.
-// That costs two reductions, or four where right-hand sides travel: little beside a triangular solve.
+// Libraries hang if a rank stays away, and so do exchanges. So all ranks agree that all is well, memory included,
+// before each call and after each exchange. For a solve that costs two reductions, or four where right-hand sides
+// travel: little beside a triangular solve.
 #include "Komvos_DirectSolver.hpp"
 
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <Tpetra_Import.hpp>
+#include <Tpetra_Vector.hpp>
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -35,6 +38,7 @@ using Teuchos::RCP;
 using Teuchos::rcp;
 using Matrix = DirectSolver::crs_matrix_type;
 using MultiVector = DirectSolver::multivector_type;
+using Vector = Tpetra::Vector<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>;
 using Import = NodeAwareImport<>;
 
 constexpr bool hasMumps =
@@ -93,21 +97,25 @@ void requireFullRowsAndColumns(const Matrix& matrix, MPI_Comm comm) {
       empty = "row " + std::to_string(matrix.getRowMap()->getGlobalElement(row));
     }
   }
-  MultiVector used(matrix.getColMap(), 1);  // a column map that the user made may name columns without entries
-  MultiVector entries(matrix.getDomainMap(), 1);
+  RCP<MultiVector> used;  // a column map that the user made may name columns without entries
+  RCP<MultiVector> entries;
+  throwOnAllIfAny(comm, Impl::errorIn([&] {
+                    used = rcp(new MultiVector(matrix.getColMap(), 1));
+                    entries = rcp(new MultiVector(matrix.getDomainMap(), 1));
+                  }));
   {
-    const auto view = used.getLocalViewHost(Tpetra::Access::OverwriteAll);
+    const auto view = used->getLocalViewHost(Tpetra::Access::OverwriteAll);
     Kokkos::deep_copy(view, 0.0);
     for (std::size_t k = 0; k < local.entries.extent(0); ++k) {
       view(local.entries(k), 0) = 1;
     }
   }
   if (const auto importer = matrix.getCrsGraph()->getImporter(); !importer.is_null()) {
-    entries.doExport(used, *importer, Tpetra::ADD_ASSIGN);
+    entries->doExport(*used, *importer, Tpetra::ADD_ASSIGN);
   } else {
-    Tpetra::deep_copy(entries, used);
+    Tpetra::deep_copy(*entries, *used);
   }
-  const auto view = entries.getLocalViewHost(Tpetra::Access::ReadOnly);
+  const auto view = entries->getLocalViewHost(Tpetra::Access::ReadOnly);
   for (std::size_t i = 0; i < view.extent(0) && empty.empty(); ++i) {
     if (view(i, 0) == 0) {
       empty = "column " + std::to_string(matrix.getDomainMap()->getGlobalElement(static_cast<int>(i)));
@@ -149,10 +157,17 @@ DistributedRows rowsOf(const Matrix& matrix, int first, const std::vector<int>& 
   return rows;
 }
 
-/// From the rows of the ranks to those that the engine wants. \note Collective.
-std::unique_ptr<Import> makeRedistribution(const RCP<const Impl::LevelMap>& owned, const std::vector<int>& wanted,
+/// From the rows of the ranks to those that the engine wants.
+/// \param[out] known the same as `wanted`
+/// \note Collective. \throws BadInput on all ranks if one has no memory for it
+std::unique_ptr<Import> makeRedistribution(MPI_Comm comm, const RCP<const Impl::LevelMap>& owned,
+                                           const std::vector<int>& wanted, std::vector<int>& known,
                                            const ExchangeOptions& options) {
-  const std::vector<DefaultGlobalOrdinal> ids(wanted.begin(), wanted.end());
+  std::vector<DefaultGlobalOrdinal> ids;
+  throwOnAllIfAny(comm, Impl::errorIn([&] {
+                    known = wanted;
+                    ids.assign(wanted.begin(), wanted.end());
+                  }));
   const auto there = rcp(new Impl::LevelMap(owned->getGlobalNumElements(),
                                             Teuchos::ArrayView<const DefaultGlobalOrdinal>(ids.data(), ids.size()), 0,
                                             owned->getComm()));
@@ -168,15 +183,17 @@ double probeEntry(int row) {
 /// Rows and columns of a matrix scaled to a largest entry of 1, first rows, then columns: so that its condition does
 /// not depend on units.
 struct Scaling {
-  RCP<MultiVector> rows, columns;  // largest entries: of rows, then of columns
-  RCP<MultiVector> columnsHere;    // those that rows of this rank have
-  double norm = 0;                 // largest sum of a row, scaled
+  RCP<Vector> rows, columns;     // largest entries: of rows, then of columns
+  RCP<MultiVector> columnsHere;  // those that rows of this rank have
+  double norm = 0;               // largest sum of a row, scaled
 
-  /// \note Collective.
-  Scaling(const Matrix& matrix, MPI_Comm comm)
-      : rows(rcp(new MultiVector(matrix.getRangeMap(), 1))),
-        columns(rcp(new MultiVector(matrix.getDomainMap(), 1))),
-        columnsHere(rcp(new MultiVector(matrix.getColMap(), 1))) {
+  /// \note Collective. \throws BadInput on all ranks if one has no memory for it
+  Scaling(const Matrix& matrix, MPI_Comm comm) {
+    throwOnAllIfAny(comm, Impl::errorIn([&] {
+                      rows = rcp(new Vector(matrix.getRangeMap()));
+                      columns = rcp(new Vector(matrix.getDomainMap()));
+                      columnsHere = rcp(new MultiVector(matrix.getColMap(), 1));
+                    }));
     const auto local = matrix.getLocalMatrixHost();
     const auto importer = matrix.getCrsGraph()->getImporter();
     MultiVector& here = *columnsHere;
@@ -227,11 +244,37 @@ struct Scaling {
   }
 };
 
-double normOf(const MultiVector& vector) { return vector.getVector(0)->norm2(); }
+/// What it takes to find out whether a solution solves: vectors of one column.
+struct Trial {
+  RCP<MultiVector> probe, right, residual, scaledByRow;  // on the rows of this rank
+  RCP<Vector> byRow;                                     // inverse largest entries of these
+  RCP<MultiVector> solutionHere;                         // on the columns of this rank
+
+  /// \note Collective. \throws BadInput on all ranks if one has no memory for it
+  Trial(const Matrix& matrix, MPI_Comm comm, const std::function<double(int)>& entryOfProbe) {
+    throwOnAllIfAny(comm, Impl::errorIn([&] {
+                      probe = Impl::vectorOf(matrix.getRangeMap(), entryOfProbe);
+                      for (RCP<MultiVector>* vector : {&right, &residual, &scaledByRow}) {
+                        *vector = rcp(new MultiVector(matrix.getRangeMap(), 1));
+                      }
+                      byRow = rcp(new Vector(matrix.getRangeMap()));
+                      solutionHere = rcp(new MultiVector(matrix.getColMap(), 1));
+                    }));
+  }
+};
+
+// Of a vector of one column. Not by getVector(), which allocates.
+double normOf(const MultiVector& vector) {
+  double norm = 0;
+  vector.norm2(Teuchos::ArrayView<double>(&norm, 1));
+  return norm;
+}
 /// Not a number where an entry is none: normInf() alone passes over it.
 double largestOf(const MultiVector& vector) {
-  const auto column = vector.getVector(0);
-  return std::isfinite(column->norm1()) ? column->normInf() : std::numeric_limits<double>::quiet_NaN();
+  double sum = 0, largest = 0;
+  vector.norm1(Teuchos::ArrayView<double>(&sum, 1));
+  vector.normInf(Teuchos::ArrayView<double>(&largest, 1));
+  return std::isfinite(sum) ? largest : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace
@@ -336,9 +379,9 @@ struct DirectSolver::State {
     int changed = import == nullptr || rows != *engine->rows() ? 1 : 0;
     mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &changed, 1, MPI_INT, MPI_MAX, comm), "MPI_Allreduce");
     if (changed != 0) {
-      rows = *engine->rows();
-      import = makeRedistribution(numbered, rows, exchange);
+      import.reset();
       there = Teuchos::null;
+      import = makeRedistribution(comm, numbered, *engine->rows(), rows, exchange);
     }
   }
 
@@ -350,8 +393,8 @@ struct DirectSolver::State {
     if (differ[0] == 0) {
       back.reset();
     } else if (differ[1] != 0) {
-      rowsOfSolutions = found;
-      back = makeRedistribution(numbered, rowsOfSolutions, exchange);
+      back.reset();
+      back = makeRedistribution(comm, numbered, found, rowsOfSolutions, exchange);
     }
     solutionThere = Teuchos::null;
     throwOnAllIfAny(comm, Impl::errorIn([&] { makeRoomFor(solution->getNumVectors()); }));
@@ -423,17 +466,17 @@ struct DirectSolver::State {
   /// number is at most 10 eps.
   /// \note Collective.
   void requireUsefulFactors(const crs_matrix_type& matrix, const Scaling& scaling) {
-    auto probe = Impl::vectorOf(matrix.getRangeMap(), [&](int i) { return probeEntry(firstRow + i); });
-    multivector_type right(matrix.getRangeMap(), 1), residual(matrix.getRangeMap(), 1);
+    const Trial trial(matrix, comm, [&](int i) { return probeEntry(firstRow + i); });
+    multivector_type& probe = *trial.probe;
     double growth = 0;
     for (int round = 0; round < 2; ++round) {
-      right.elementWiseMultiply(1, *scaling.rows->getVector(0), *probe, 0);
-      const double before = normOf(*probe);
-      solve(right);
-      probe->elementWiseMultiply(1, *scaling.columns->getVector(0), *solution, 0);
-      requireSolution(matrix, scaling, *probe, right, residual);
-      growth = std::max(growth, normOf(*probe) / before);
-      probe->scale(1 / normOf(*probe));
+      trial.right->elementWiseMultiply(1, *scaling.rows, probe, 0);
+      const double before = normOf(probe);
+      solve(*trial.right);
+      probe.elementWiseMultiply(1, *scaling.columns, *solution, 0);
+      requireSolution(matrix, scaling, trial);
+      growth = std::max(growth, normOf(probe) / before);
+      probe.scale(1 / normOf(probe));
     }
     const double inverseCondition = 1 / (scaling.norm * growth);
     if (!(inverseCondition > 10 * std::numeric_limits<double>::epsilon())) {
@@ -444,19 +487,23 @@ struct DirectSolver::State {
     }
   }
 
-  /// A solution of `right`, whatever the condition of the matrix. Of the scaled matrix: without that, a few large rows
-  /// would hide that the others are not solved.
-  /// \param scaled the solution, scaled as columns are \note Collective.
-  void requireSolution(const crs_matrix_type& matrix, const Scaling& scaling, const multivector_type& scaled,
-                       const multivector_type& right, multivector_type& residual) const {
-    multivector_type byRow(matrix.getRangeMap(), 1), scaledByRow(matrix.getRangeMap(), 1);
-    byRow.reciprocal(*scaling.rows);
-    scaledByRow.elementWiseMultiply(1, *byRow.getVector(0), right, 0);
-    const double size = largestOf(scaledByRow) + largestOf(scaled) * scaling.norm;
-    matrix.apply(*solution, residual);
-    residual.update(1, right, -1);
-    scaledByRow.elementWiseMultiply(1, *byRow.getVector(0), residual, 0);
-    const double error = largestOf(scaledByRow) / size;
+  /// `solution` solves for `right`, whatever the condition of the matrix. Of the scaled matrix: without that, a few
+  /// large rows would hide that the others are not solved.
+  /// \param trial its probe is the solution, scaled as columns are \note Collective.
+  void requireSolution(const crs_matrix_type& matrix, const Scaling& scaling, const Trial& trial) const {
+    trial.byRow->reciprocal(*scaling.rows);
+    trial.scaledByRow->elementWiseMultiply(1, *trial.byRow, *trial.right, 0);
+    const double size = largestOf(*trial.scaledByRow) + largestOf(*trial.probe) * scaling.norm;
+    // Not matrix.apply(): it makes a vector on the way, for which one rank may have no memory.
+    if (const auto importer = matrix.getCrsGraph()->getImporter(); importer.is_null()) {
+      Tpetra::deep_copy(*trial.solutionHere, *solution);
+    } else {
+      trial.solutionHere->doImport(*solution, *importer, Tpetra::INSERT);
+    }
+    matrix.localApply(*trial.solutionHere, *trial.residual);
+    trial.residual->update(1, *trial.right, -1);
+    trial.scaledByRow->elementWiseMultiply(1, *trial.byRow, *trial.residual, 0);
+    const double error = largestOf(*trial.scaledByRow) / size;
     constexpr double worst = 1e-6;
     if (!(error < worst)) {  // also if it is not a number
       std::ostringstream text;

@@ -126,6 +126,26 @@ TEST(CoarseSolver, NobodyWaitsForARankThatHasNoMemory) {
   }
 }
 
+TEST(CoarseSolver, FactorsOnAllRanksOrOnNoneWhereOneHasNoMemoryForVectors) {
+  const auto matrix = grid(12, 0.3);
+  const auto other = grid(12, 0.2);
+  const auto options = onPairs(Komvos::RouteChoice::threeStep);
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1);
+  b.randomize();
+  for (const int guilty : {0, matrix->getComm()->getSize() - 1}) {
+    std::unique_ptr<Komvos::CoarseSolver> solver;
+    const auto make = [&] { solver = std::make_unique<Komvos::CoarseSolver>(*matrix, options); };
+    EXPECT_GT(failInTurn(guilty, "MV::", make, expectErrorOnAllOrNone, Failing::allocations), 5);
+    solver->apply(b, x);
+    EXPECT_LT(relativeResidual(*matrix, x, b), 1e-12);
+    EXPECT_GT(failInTurn(
+                  guilty, "MV::", [&] { solver->refactor(*other); }, expectErrorOnAllOrNone, Failing::allocations),
+              1);
+    solver->apply(b, x);
+    EXPECT_LT(relativeResidual(*other, x, b), 1e-12);
+  }
+}
+
 // KLU allocates by SuiteSparse's functions. These refuse a megabyte and more.
 void* allocateLittle(std::size_t size) { return size < (1U << 20U) ? std::malloc(size) : nullptr; }
 void* reallocateLittle(void* memory, std::size_t size) {

@@ -4,6 +4,7 @@
 
 #include <Teuchos_DefaultSerialComm.hpp>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -293,6 +294,22 @@ TEST_P(Direct, NobodyWaitsForARankThatHasNoMemory) {
       solver.apply(b, x);
       EXPECT_LT(relativeResidual(*matrix, x, b), 1e-12) << passes;
     }
+  }
+}
+
+TEST_P(Direct, FactorsOnAllRanksOrOnNoneWhereOneHasNoMemoryForVectors) {
+  const auto matrix = grid(12, 0.3);
+  const auto other = grid(12, 0.2);
+  const auto options = onPairs(Komvos::RouteChoice::threeStep);
+  for (const int guilty : {0, matrix->getComm()->getSize() - 1}) {
+    std::unique_ptr<DirectSolver> solver;
+    const auto make = [&] { solver = std::make_unique<DirectSolver>(*matrix, GetParam(), options); };
+    EXPECT_GT(failInTurn(guilty, "MV::", make, expectErrorOnAllOrNone, Failing::allocations), 10);
+    EXPECT_LT(residualOf(*solver, *matrix, 1), 1e-12);
+    EXPECT_GT(failInTurn(
+                  guilty, "MV::", [&] { solver->refactor(*other); }, expectErrorOnAllOrNone, Failing::allocations),
+              5);
+    EXPECT_LT(residualOf(*solver, *other, 1), 1e-12);
   }
 }
 

@@ -524,18 +524,16 @@ TEST(NodeAwareHierarchy, IsLeftAsItWasWhereOneRankHasNoMemory) {
       const int failures = failInTurn(
           guilty, "", [&] { Komvos::makeNodeAware(*preconditioner, threeStepOnPairs()); },
           [&](Thrown thrown) {
-            EXPECT_NE(Thrown::failure, thrown);
-            const int isError = thrown == Thrown::error ? 1 : 0, onAny = largest(*matrix->getComm(), isError);
-            EXPECT_EQ(onAny, isError) << "an error on all ranks, or on none";
-            errors += onAny;
+            const bool isError = expectErrorOnAllOrNone(thrown);
+            errors += isError ? 1 : 0;
             preconditioner->apply(b, y);
             EXPECT_LT(differenceOf(x, y), 1e-13);
-            if (onAny == 0) {  // it is node-aware now
+            if (!isError) {  // it is node-aware now
               renew();
             }
           });
       EXPECT_GT(errors, 0);
-      EXPECT_GE(failures, errors);
+      EXPECT_GE(failures, errors + (worldSize() > 1 ? 1 : 0)) << "failures that are no errors, where vectors travel";
     }
   }
 }

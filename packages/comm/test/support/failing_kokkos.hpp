@@ -2,6 +2,7 @@
 /// Lets Kokkos fail at a chosen place.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <mpi.h>
 
 #include <Kokkos_Core.hpp>
@@ -22,13 +23,17 @@ struct KokkosFailure : std::exception {
   const char* what() const noexcept override { return "Kokkos fails on purpose"; }
 };
 
+/// What may fail.
+enum class Failing { everything, allocations };
+
 /// While it lives, one of the allocations, kernels and copies of Kokkos on this rank throws KokkosFailure.
 class FailingKokkos {
  public:
   /// \param passes so many before the one that fails
   /// \param onlyBytes if not 0: only allocations of about so much count
   /// \param onlyLabels only what has a label that begins so counts
-  explicit FailingKokkos(int passes, std::uint64_t onlyBytes = 0, const char* onlyLabels = "") {
+  explicit FailingKokkos(int passes, std::uint64_t onlyBytes = 0, const char* onlyLabels = "",
+                         Failing what = Failing::everything) {
     left_ = passes;
     onlyBytes_ = onlyBytes;
     onlyLabels_ = onlyLabels;
@@ -39,7 +44,7 @@ class FailingKokkos {
         pass(label);
       }
     });
-    if (onlyBytes != 0) {
+    if (onlyBytes != 0 || what == Failing::allocations) {
       return;
     }
     const auto kernel = [](const char* label, uint32_t, uint64_t*) { pass(label); };
@@ -81,20 +86,33 @@ class FailingKokkos {
 /// What some work threw on this rank.
 enum class Thrown { nothing, failure, error };
 
+/// Expects an error of ours on all ranks, or nothing on any. \return whether it was an error
+/// \note Collective on MPI_COMM_WORLD.
+inline bool expectErrorOnAllOrNone(Thrown thrown) {
+  EXPECT_NE(Thrown::failure, thrown);
+  const int here = thrown == Thrown::nothing ? 0 : 1;
+  int onAny = 0;
+  MPI_Allreduce(&here, &onAny, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  EXPECT_EQ(onAny, here) << "an error on all ranks, or on none";
+  return onAny != 0;
+}
+
 /// Does work() with the first allocation, kernel or copy of Kokkos failing on one rank, then with the second one, and
 /// so on, until work() is done before. After each, calls check(what it threw here).
 /// \param guilty the rank
 /// \param labels only what has a label that begins so fails
+/// \param what only allocations, or kernels and copies, too
 /// \return how often something failed
 /// \note Collective on MPI_COMM_WORLD.
 template <class Work, class Check>
-int failInTurn(int guilty, const char* labels, const Work& work, const Check& check) {
+int failInTurn(int guilty, const char* labels, const Work& work, const Check& check,
+               Failing what = Failing::everything) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   for (int passes = 0;; ++passes) {
     Thrown thrown = Thrown::nothing;
     try {
-      const auto failing = rank == guilty ? std::make_unique<FailingKokkos>(passes, 0, labels) : nullptr;
+      const auto failing = rank == guilty ? std::make_unique<FailingKokkos>(passes, 0, labels, what) : nullptr;
       work();
     } catch (const KokkosFailure&) {
       thrown = Thrown::failure;

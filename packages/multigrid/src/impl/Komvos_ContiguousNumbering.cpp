@@ -1,5 +1,8 @@
 #include "Komvos_ContiguousNumbering.hpp"
 
+#include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
+
+#include "Komvos_Error.hpp"
 #include "Komvos_Hash.hpp"
 
 namespace Komvos::Impl {
@@ -22,16 +25,19 @@ RCP<LevelVector> vectorOf(const RCP<const LevelMap>& map, const std::function<do
 }
 
 std::vector<int> numbersOfColumns(const LevelMatrix& matrix, int firstRow) {
-  const auto importer = matrix.getCrsGraph()->getImporter();
-  const auto numbers = vectorOf(matrix.getDomainMap(), [&](int i) { return static_cast<double>(firstRow + i); });
-  LevelVector imported(matrix.getColMap(), 1);
-  if (importer.is_null()) {
-    Tpetra::deep_copy(imported, *numbers);
+  RCP<LevelVector> numbers, imported;
+  std::vector<int> columns;
+  throwOnAllIfAny(Tpetra::Details::extractMpiCommFromTeuchos(*matrix.getComm()), errorIn([&] {
+                    numbers = vectorOf(matrix.getDomainMap(), [&](int i) { return static_cast<double>(firstRow + i); });
+                    imported = rcp(new LevelVector(matrix.getColMap(), 1));
+                    columns.resize(imported->getLocalLength());
+                  }));
+  if (const auto importer = matrix.getCrsGraph()->getImporter(); importer.is_null()) {
+    Tpetra::deep_copy(*imported, *numbers);
   } else {
-    imported.doImport(*numbers, *importer, Tpetra::INSERT);
+    imported->doImport(*numbers, *importer, Tpetra::INSERT);
   }
-  const auto view = imported.getLocalViewHost(Tpetra::Access::ReadOnly);
-  std::vector<int> columns(view.extent(0));
+  const auto view = imported->getLocalViewHost(Tpetra::Access::ReadOnly);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     columns[i] = static_cast<int>(view(i, 0));
   }

@@ -28,6 +28,7 @@ Teuchos::RCP<LevelVector> vectorOf(const Teuchos::RCP<const LevelMap>& map, cons
 /// its map has them.
 /// \param matrix square, with row map = domain map \param firstRow the number of this rank's first row
 /// \note Collective.
+/// \throws BadInput on all ranks if one has no memory for it
 std::vector<int> numbersOfColumns(const LevelMatrix& matrix, int firstRow);
 
 /// Of the places of this rank's entries.
