@@ -128,16 +128,27 @@ def elsewhere(shown):
         if not reports:
             continue
 
-        def petsc(network, partition):
-            chosen = [one for one in reports if one["network"].endswith(network) and one["partition"] == partition]
-            return span([best(one, "PETSc") / best(one, "Komvos") for one in chosen])
+        wide = [report for report in reports if report["ranks"] > 16]
+        reports = [report for report in reports if report["ranks"] <= 16]
 
-        plain, cost = "hosts x 4 ranks", "100 us a message at each host's card"
-        text += (f"\nOn {reports[0]['processor']}, {reports[0]['cores']} cores (`{folder.relative_to(common.ROOT)}`, commit "
+        def petsc(network, partition, reports=reports):
+            chosen = [best(one, "PETSc") / best(one, "Komvos") for one in reports
+                      if one["network"].endswith(network) and one["partition"] == partition]
+            return span(chosen) if chosen else "-"
+
+        plain, cost = "ranks", "100 us a message at each host's card"
+        processors = " and ".join(dict.fromkeys(report["processor"] for report in reports))
+        text += (f"\nOn {processors}, {reports[0]['cores']} cores (`{folder.relative_to(common.ROOT)}`, commit "
                  f"{common.commits_of(reports)}), PETSc's best takes, on 16 ranks,\n{petsc(plain, 'graph')} times as long as ours "
                  f"on a plain network with a partition of the graph, {petsc(plain, 'contiguous')} with slabs;\n"
                  f"{petsc(cost, 'graph')} and {petsc(cost, 'contiguous')} where a message costs 100 us; on one node "
                  f"{petsc('one node', 'graph')} and {petsc('one node', 'contiguous')}.\n")
+        if wide:
+            times = [(petsc(network, partition, wide), f"{where} with {how}")
+                     for network, where in ((plain, "on a plain network"), (cost, "where a message costs 100 us"))
+                     for partition, how in (("graph", "a partition of the graph"), ("contiguous", "slabs"))]
+            text += (f"On 64 ranks ({wide[0]['processor']}, commit {common.commits_of(wide)}) it takes\n"
+                     + ",\n".join(f"{time} times as long {where}" for time, where in times if time != "-") + ".\n")
     return text
 
 
