@@ -125,11 +125,10 @@ def elsewhere(shown):
         reports = [common.read_results(file) for file in sorted(folder.glob("*-bicgstab-*-*.json")) if folder != shown]
         reports = [report for report in reports
                    if any(one["variant"].startswith("PETSc") for one in report["results"])]
-        if not reports:
-            continue
-
         wide = [report for report in reports if report["ranks"] > 16]
         reports = [report for report in reports if report["ranks"] <= 16]
+        if not reports:
+            continue
 
         def petsc(network, partition, reports=reports):
             chosen = [best(one, "PETSc") / best(one, "Komvos") for one in reports

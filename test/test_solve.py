@@ -49,7 +49,7 @@ class RealMatrices(ProgramTest):
                         true = residual(entries, read_vector(output), b)
                         self.assertLessEqual(true, 1.01e-8)
                         self.assertAlmostEqual(true / report["true_residual"], 1, delta=0.02 if true > 1e-12 else 1e9)
-                # With threads, entries of a product of matrices are summed in another order from run to run.
+                # With threads, entries of a product of matrices may be summed in another order from run to run.
                 threaded = int(os.environ.get("OMP_NUM_THREADS", "1")) > 1
                 self.assertLessEqual(max(iterations) - min(iterations), 3 if threaded else 0,
                                      "the route must not change the numbers")

@@ -32,7 +32,8 @@ class CoarseSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
   /// Gathers and factors. The matrix must be square and fit on one rank; values are copied.
   /// \note Collective on the matrix' communicator.
   /// \throws BadInput on all ranks if the matrix is not square, or singular to working precision: scaled to rows and
-  /// columns of largest entry 1, its condition number is estimated to be 0.1 / eps or more
+  /// columns of largest entry 1, its condition number is estimated to be 0.1 / eps or more. Also if a rank has no
+  /// memory
   explicit CoarseSolver(const crs_matrix_type& matrix, const ExchangeOptions& options = {},
                         Copies copies = Copies::automatic);
   ~CoarseSolver() override;
@@ -51,8 +52,8 @@ class CoarseSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
 
   /// Factors anew after values have changed: only these travel, and pivots stay where they are still good.
   /// \note Collective.
-  /// \throws BadInput on all ranks unless hasSameGraph(matrix), or if it is singular; after that, factor again before
-  /// apply()
+  /// \throws BadInput on all ranks unless hasSameGraph(matrix), or if it is singular or a rank has no memory; after
+  /// that, factor again before apply()
   void refactor(const crs_matrix_type& matrix);
 
   /// Entries in the factors L and U; 0 on ranks that do not solve.

@@ -66,7 +66,7 @@ class DirectSolver : public Tpetra::Operator<DefaultScalar, DefaultLocalOrdinal,
   /// \note Collective on the matrix' communicator.
   /// \throws BadInput on all ranks if the method is not available, the matrix is not square, has more than 2^31 - 1
   /// rows, entries on a rank or, with SuperLU_DIST, entries, or is singular to working precision, or if a rank has not
-  /// enough memory for MUMPS' factors. SuperLU_DIST ends the program then.
+  /// enough memory for vectors or for MUMPS' factors. Where it lacks for its factors, SuperLU_DIST ends the program.
   DirectSolver(const crs_matrix_type& matrix, DirectMethod method, const DirectOptions& options = {});
   /// Collective.
   ~DirectSolver() override;
