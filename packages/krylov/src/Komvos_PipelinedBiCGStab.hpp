@@ -25,7 +25,8 @@ template <class LocalOrdinal, class GlobalOrdinal, class Node>
 class ReplicatedVectors;
 }
 
-/// BiCGStab for A x = b with two reductions an iteration instead of Belos' five, none of which need be waited for.
+/// BiCGStab for A x = b with two reductions an iteration instead of Belos' five. The pipelined variants need not wait
+/// for them.
 ///
 /// Variants, parameter "Variant":
 /// - "pipelined": both reductions travel behind products and preconditioners (Cools and Vanroose, Parallel Computing
@@ -33,7 +34,7 @@ class ReplicatedVectors;
 ///   grow: residuals are replaced where an estimate of that growth says so, and convergence is declared on the true
 ///   residual.
 /// - "merged": two blocking reductions, three where the second one leaves no digit of the residual's norm; 7 vectors of
-/// work, 5 without a preconditioner.
+///   work, 5 without a preconditioner.
 /// - "replicated": every rank has all elements of all vectors and computes all dots, so there is no reduction; the
 ///   results of products are gathered by all ranks. For operators whose products need all of x anyway, as hierarchical
 ///   matrices do, best for a WholeVectorOperator, and where n is not large: vectors cost n values a rank. Vector
@@ -43,18 +44,24 @@ class ReplicatedVectors;
 /// - "replicated-pipelined": the same for the pipelined method; results are gathered behind dots (its section VII:
 ///   pipe2, and pipe1 where messages are staged through the host, which is part of a gather here).
 /// - "auto", the default: merged where all ranks share a node, as MPI says, there is one rank, or ranks have more than
-///   8,000 rows on average; else pipelined.
+///   8,000 rows on average, divided by the number of right-hand sides (2,000,000 on a GPU, which moves vectors as much
+///   faster); else pipelined.
+///
+/// The preconditioner must be a fixed linear operator for the pipelined variants, which update preconditioned vectors
+/// instead of computing them; with one that changes, such as an inner Krylov method, take "merged".
 ///
 /// Use it as any Belos solver; registerBelosSolvers() makes Belos' factories know it as "PIPELINED BICGSTAB". Its
 /// parameters are those of Belos' BICGSTAB, with the same defaults, and "Variant", "Residual Replacement",
 /// "Check True Residual" and "Node-Aware Reductions". All right-hand sides are solved together, each with scalars of
 /// its own, in the same reductions; "Deflation Quorum" is accepted, but a column that has converged is left alone at
-/// once: products and preconditioners get the others. Left and right preconditioners are applied as Belos' method
-/// applies them; residual norms are those of A x = b.
+/// once: products and preconditioners get the others. A preconditioner may be given from either side, or from both
+/// (Belos' BICGSTAB refuses one from the left): it is used from the right, the left one first, and residual norms are
+/// those of A x = b.
 ///
 /// solve() returns Belos::Unconverged after the last iteration, after breakdowns that restarts do not help, where
 /// rounding errors allow no more, or if a residual is not a number; the stream of Belos::Warnings says which. The
-/// solution is then the last one.
+/// solution is then the last one. A column that breaks down, or whose residual rounding errors keep too large, is left
+/// as it is while others go on.
 ///
 /// All functions that Belos' solvers call are collective where theirs are. The operator's domain and range maps must be
 /// the same. Instantiated for all types of the installed Tpetra whose scalar is floating-point.
@@ -86,7 +93,7 @@ class PipelinedBiCGStab
   /// Residual" that of b - A x, also where the solve did not converge; else that of the recurrence.
   magnitude_type achievedTol() const override { return achievedTolerance_; }
   int getNumIters() const override { return numIters_; }
-  /// Whether the last solve stopped because rounding errors kept the true residual above the tolerance.
+  /// Whether in the last solve rounding errors kept the true residual of a column above the tolerance.
   bool isLOADetected() const override { return accuracyLost_; }
 
   /// \param problem not null
@@ -101,8 +108,9 @@ class PipelinedBiCGStab
   void setDebugStatusTest(const Teuchos::RCP<status_test_type>& test) override;
   void reset(Belos::ResetType type) override;
 
-  /// \throws std::logic_error if the problem is not set; std::invalid_argument if it has a left preconditioner and
-  /// "Implicit Residual Scaling" is by a norm of something preconditioned
+  /// \throws BadInput on all ranks if one has no memory for its vectors; std::logic_error if the problem is not set;
+  /// std::invalid_argument if it has a left preconditioner and "Implicit Residual Scaling" is by a norm of something
+  /// preconditioned
   Belos::ReturnType solve() override;
 
   /// Of the last solve.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "Komvos_GapEstimate.hpp"
+#include "support/largest.hpp"
 
 namespace {
 
@@ -105,8 +106,10 @@ double worstFactor(double beta, double growth) {
     gap.advanceResiduals(alpha, omega,
                          {norm(vectors.x), norm(vectors.r), norm(vectors.r), norm(vectors.w), norm(vectors.z)});
     if (step > 2) {
-      worst = std::max({worst, gap.ofResidual() / vectors.gapOfResidual(), vectors.gapOfResidual() / gap.ofResidual(),
-                        gap.ofProduct() / vectors.gapOfProduct(), vectors.gapOfProduct() / gap.ofProduct()});
+      for (const double ratio :
+           {gap.ofResidual() / vectors.gapOfResidual(), gap.ofProduct() / vectors.gapOfProduct()}) {
+        worst = KomvosTest::largerOf(worst, KomvosTest::largerOf(ratio, 1 / ratio));
+      }
     }
   }
   return worst;

@@ -13,6 +13,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "Komvos_ColumnDots.hpp"
@@ -38,10 +40,11 @@ struct BiCGStabCounts {
 };
 
 /// All columns of a linear problem at once, each with scalars of its own. A column whose true residual meets the
-/// tolerance is frozen while others go on: neither the operator nor the preconditioner is applied to it any more.
+/// tolerance is frozen while others go on: neither the operator nor the preconditioner is applied to it any more. So is
+/// one that nothing helps; the loop ends when none is left.
 ///
-/// Preconditioners are applied as Belos' BiCGStab does: the left one, then the right one, to what the operator is
-/// applied to. Residuals are those of the problem itself, not preconditioned.
+/// The preconditioner is the left one, then the right one, applied to what the operator is applied to: so both come
+/// from the right. Residuals are those of the problem itself, not preconditioned.
 ///
 /// Vectors of work are dealt out to ranks as the operator's domain is, and dots are summed over ranks; or they are
 /// replicated (section III of Yamazaki et al., see PipelinedBiCGStab): every rank has all elements and computes all
@@ -94,6 +97,8 @@ class BiCGStabIteration
   void finish();
 
   BiCGStabStop stop() const { return stop_; }
+  /// Whether rounding errors keep the true residual of a column above the tolerance.
+  bool hasLostAccuracy() const;
   /// Whether the last status test passed on a recursive residual that the true one does not confirm.
   bool isDisproved() const { return disproved_; }
   const BiCGStabCounts& counts() const { return counts_; }
@@ -112,6 +117,38 @@ class BiCGStabIteration
  protected:
   enum class Column { active, frozen };
 
+  /// Vectors of work. Where host and device are one memory, they know where it is: to ask Tpetra takes longer than a
+  /// short kernel, and there are a dozen for each.
+  class Vectors {
+   public:
+    Vectors() = default;
+    Vectors(Teuchos::RCP<multivector_type> vectors) : vectors_(std::move(vectors)) {  // NOLINT: implicit
+      using dual_view = typename multivector_type::dual_view_type;
+      if constexpr (std::is_same_v<typename dual_view::t_dev::memory_space, typename dual_view::t_host::memory_space>) {
+        if (!vectors_.is_null()) {
+          const auto view = vectors_->getLocalViewDevice(Tpetra::Access::ReadWrite);
+          data_ = view.data();
+          rows_ = view.extent(0);
+          stride_ = view.stride(1);
+        }
+      }
+    }
+    multivector_type& operator*() const { return *vectors_; }
+    bool isNull() const { return vectors_.is_null(); }
+    vector_view column(int j) const {
+      return data_ != nullptr ? vector_view(data_ + static_cast<std::size_t>(j) * stride_, rows_)
+                              : BiCGStabIteration::column(*vectors_, j);
+    }
+
+   private:
+    Teuchos::RCP<multivector_type> vectors_;
+    impl_scalar_type* data_ = nullptr;
+    std::size_t rows_ = 0, stride_ = 0;
+  };
+
+  /// Vectors of work and the sum. \param error that this rank has met before, or nothing
+  /// \note Collective. \throws BadInput on all ranks if one has an error, such as a lack of memory
+  virtual void allocate(const std::string& error) = 0;
   /// One step for all active columns: x, r and norms_ of the next iteration. Calls askForRestart() where a column has
   /// broken down.
   virtual void step() = 0;
@@ -131,12 +168,15 @@ class BiCGStabIteration
   std::vector<bool> takeRestarts();
 
   bool isReplicated() const { return replicated_ != nullptr; }
-  Teuchos::RCP<multivector_type> newVectors() const;
+  Teuchos::RCP<multivector_type> newVectors() const { return newVectors(numColumns_); }
+  Teuchos::RCP<multivector_type> newVectors(int columns) const;
   /// A vector of work as the problem's vectors are: itself, or a view of this rank's elements.
   Teuchos::RCP<const multivector_type> distributed(const multivector_type& vectors) const;
   /// \param whileGathered runs while a replicated result is gathered; not called if vectors are dealt out
   void applyOperator(const multivector_type& in, multivector_type& out,
                      const std::function<void()>& whileGathered = {}) const;
+  /// To a vector that is no column of the problem.
+  void applyOperatorToOne(const multivector_type& in, multivector_type& out) const;
   bool isPreconditioned() const { return problem_->isLeftPrec() || problem_->isRightPrec(); }
   void precondition(const multivector_type& in, multivector_type& out) const;
   /// r = b - A x
@@ -153,14 +193,18 @@ class BiCGStabIteration
   void dotColumns(const ColumnDots<Row>& dots, const std::string& label, const RowOf& rowOf);
 
   static vector_view column(multivector_type& vectors, int j);
+  /// Of b, to be read.
+  vector_view columnOfSide(int j) const;
   int localRows() const { return localRows_; }
   int numColumns() const { return numColumns_; }
   bool isActive(int j) const { return columns_[j] == Column::active; }
   multivector_type& x() const { return *x_; }
   Belos::OutputManager<Scalar>& printer() const { return *printer_; }
   const problem_type& problem() const { return *problem_; }
-  /// For so many numbers; over this rank alone, if vectors are replicated. \note Collective.
-  std::unique_ptr<NonBlockingSum<magnitude_type>> newSum(int capacity) const;
+  /// For so many numbers; over this rank alone, if vectors are replicated.
+  /// \param error that this rank has met before, or nothing \note Collective. \throws BadInput on all ranks if one has
+  /// any
+  std::unique_ptr<NonBlockingSum<magnitude_type>> newSum(int capacity, const std::string& error) const;
 
   /// The norm at which the residual of a column meets the tolerance; 0 before the first status test.
   double toleratedNorm(int j) const { return toleratedNorms_[j]; }
@@ -187,13 +231,17 @@ class BiCGStabIteration
   void reportTrueResidual();
   void prepareStep();
   void requireProgress();
+  void testAgain();
+  bool anyActive() const;
+  BiCGStabStop firstFailure() const;
   void giveUp(BiCGStabStop stop, const std::string& text);
+  void giveUpColumn(int column, BiCGStabStop why, const std::string& text);
   /// Calls `apply` with the active columns, which stand side by side.
   void applyToActive(const multivector_type& in, multivector_type& out,
                      const std::function<void(const multivector_type&, multivector_type&)>& apply) const;
   void preconditionDistributed(const multivector_type& in, multivector_type& out) const;
-  /// Lets `compute` set own_, and gathers it. If it throws, no rank waits for this one.
-  void computeAndGather(const std::function<void()>& compute, multivector_type& out,
+  /// Lets `compute` set `own`, and gathers it. If it throws, no rank waits for this one.
+  void computeAndGather(const std::function<void()>& compute, const multivector_type& own, multivector_type& out,
                         const std::function<void()>& whileGathered) const;
   Teuchos::RCP<multivector_type> newDistributedVectors(int columns) const;
 
@@ -215,9 +263,11 @@ class BiCGStabIteration
   std::vector<Column> columns_;
   std::vector<double> toleratedNorms_;
   std::vector<bool> restarts_;
-  int vainRestarts_ = 0, vainChecks_ = 0;
-  std::vector<double> normAtRestart_;  // of each column, when its directions were forgotten last
-  std::vector<double> leastAtCheck_;   // the smallest one of each column that was found too large
+  // Of each column:
+  std::vector<BiCGStabStop> failures_;  // why it was given up
+  std::vector<int> vainRestarts_, vainChecks_;
+  std::vector<double> normAtRestart_;  // when its directions were forgotten last
+  std::vector<double> leastAtCheck_;   // the smallest one that was found too large
 };
 
 }  // namespace Komvos::Impl

@@ -9,19 +9,21 @@
 #include "Komvos_BiCGStabIteration.hpp"
 #include "Komvos_BiCGStabKernels.hpp"
 #include "Komvos_DetectedTopology.hpp"
+#include "Komvos_Error.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_TpetraShim.hpp"
 
 // How this works. iterate() asks the status test, which looks at the norms of the recursive residuals and prints them,
 // then does a step. As soon as a column seems to have converged, check() computes its true residual; if that meets the
 // tolerance too, the column is frozen, else all go on from the true residual. A column that breaks down asks for a
-// restart. prepareStep() does what steps need after either; so a solve that ends with a check pays for one product.
+// restart. prepareStep() does what steps need after either; so a solve that ends with a check pays for one product. A
+// column that restarts, or more digits, do not help is given up: it is left as it is, and the others go on.
 namespace Komvos::Impl {
 
 namespace {
 
-/// Restarts in a row without the residual falling by a tenth, or true residuals that are not smaller by a tenth than
-/// the smallest of them: then nothing will help.
+/// Restarts of a column in a row without the residual falling by a tenth, or true residuals that are not smaller by a
+/// tenth than the smallest of them: then nothing will help it.
 const int maxVain = 5;
 const double enoughProgress = 0.9;
 
@@ -56,22 +58,30 @@ template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::initialize() {
   const auto solution = problem_->getLHS();
   numColumns_ = static_cast<int>(solution->getNumVectors());
+  columns_.assign(numColumns_, Column::active);
+  const std::string error = errorIn([&] {
+    if (isReplicated()) {
+      x_ = newVectors();
+      wholeB_ = newVectors();
+      own_ = newDistributedVectors(numColumns_);
+    } else {  // kernels want columns at equal distances
+      x_ = solution->isConstantStride() ? solution : Teuchos::rcp(new multivector_type(*solution, Teuchos::Copy));
+    }
+  });
+  allocate(error);
   if (isReplicated()) {
-    x_ = newVectors();
-    wholeB_ = newVectors();
-    own_ = newDistributedVectors(numColumns_);
     replicated_->gather(*solution, *x_, {});
     replicated_->gather(*problem_->getRHS(), *wholeB_, {});
-  } else {  // kernels want columns at equal distances
-    x_ = solution->isConstantStride() ? solution : Teuchos::rcp(new multivector_type(*solution, Teuchos::Copy));
   }
-  columns_.assign(numColumns_, Column::active);
   restarts_.assign(numColumns_, true);
+  failures_.assign(numColumns_, BiCGStabStop::none);
+  vainRestarts_.assign(numColumns_, 0);
+  vainChecks_.assign(numColumns_, 0);
   norms_.assign(numColumns_, 0);
   toleratedNorms_.assign(numColumns_, 0);
   stop_ = BiCGStabStop::none;
   counts_ = BiCGStabCounts{};
-  numIters_ = vainRestarts_ = vainChecks_ = 0;
+  numIters_ = 0;
   residualsAreTrue_ = false;
   takeTrueResiduals();
   normAtRestart_ = leastAtCheck_ = norms_;
@@ -114,13 +124,15 @@ template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::prepareStep() {
   for (bool begins = numIters_ == 0; restartsAskedFor() || !isReady_; begins = false) {
     if (restartsAskedFor() && !begins) {
+      takeTrueResiduals();
       requireProgress();
       if (stop_ != BiCGStabStop::none) {
-        reportTrueResidual();
+        if (options_.checkTrueResidual) {
+          testAgain();
+        }
         return;
       }
-      ++counts_.restarts;
-      takeTrueResiduals();
+      counts_.restarts += restartsAskedFor() ? 1 : 0;
     }
     isReady_ = true;
     continueFromResiduals();
@@ -260,6 +272,12 @@ void BiCGStabIteration<S, L, G, N>::reportTrueResidual() {
     return;
   }
   takeTrueResiduals();
+  testAgain();
+}
+
+/// With the norms as they are now: the test keeps those that it has passed with.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::testAgain() {
   residualTest_->reset();
   if (!scalingIsANumber()) {
     giveUp(BiCGStabStop::notANumber, "a residual is not a number");
@@ -281,44 +299,43 @@ void BiCGStabIteration<S, L, G, N>::check() {
     giveUp(BiCGStabStop::notANumber, "a residual is not a number");
     return;
   }
-  bool wasWorthIt = asksForMore() && residualTest_->getStatus() == Belos::Passed && agreesOnTrueResidual(usersTest_);
-  disproved_ = asksForMore() && !wasWorthIt;
-  double largest = 0;  // of those that do not meet it after all
+  const bool passed = asksForMore() && residualTest_->getStatus() == Belos::Passed && agreesOnTrueResidual(usersTest_);
+  disproved_ = asksForMore() && !passed;
   for (int j = 0; j < numColumns_; ++j) {
-    if (claims[j] && !asksForMore() && meetsTolerance(j)) {
-      wasWorthIt = true;
-    } else if (claims[j]) {
-      largest = std::max(largest, norms_[j]);
-      wasWorthIt = norms_[j] < enoughProgress * leastAtCheck_[j] || wasWorthIt;
-      leastAtCheck_[j] = std::min(leastAtCheck_[j], norms_[j]);
+    if (!claims[j] || passed || (!asksForMore() && meetsTolerance(j))) {
+      continue;
+    }
+    vainChecks_[j] = norms_[j] < enoughProgress * leastAtCheck_[j] ? 0 : vainChecks_[j] + 1;
+    leastAtCheck_[j] = std::min(leastAtCheck_[j], norms_[j]);
+    if (vainChecks_[j] >= maxVain) {
+      std::ostringstream text;
+      text << "the true residual stays at " << norms_[j]
+           << ", though the recursive one meets the tolerance; rounding errors allow no more";
+      giveUpColumn(j, BiCGStabStop::stagnation, text.str());
     }
   }
   leaveConvergedAlone();
-  vainChecks_ = wasWorthIt ? 0 : vainChecks_ + 1;
-  if (vainChecks_ >= maxVain) {
-    std::ostringstream text;
-    text << "the true residual stays at " << largest
-         << ", though the recursive one meets the tolerance; rounding errors "
-         << "allow no more";
-    giveUp(BiCGStabStop::stagnation, text.str());
-  }
 }
 
-/// Freezes the columns that have converged, unless all have: then the solve ends; or a test may ask for more.
+/// Freezes the columns that have converged, unless all have: then the test ends the solve; or a test may ask for more.
+/// Where a column was given up, the test does not pass: the solve ends when no other goes on.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::leaveConvergedAlone() {
   if (asksForMore()) {
     return;
   }
-  bool anyGoesOn = false;
+  bool freezes = firstFailure() != BiCGStabStop::none;
   for (int j = 0; j < numColumns_; ++j) {
-    anyGoesOn = anyGoesOn || (isActive(j) && !meetsTolerance(j));
+    freezes = freezes || (isActive(j) && !meetsTolerance(j));
   }
-  for (int j = 0; j < numColumns_ && anyGoesOn; ++j) {
+  for (int j = 0; j < numColumns_ && freezes; ++j) {
     if (isActive(j) && meetsTolerance(j)) {
       columns_[j] = Column::frozen;
       restarts_[j] = false;
     }
+  }
+  if (!anyActive()) {
+    stop_ = firstFailure();
   }
 }
 
@@ -344,24 +361,52 @@ bool BiCGStabIteration<S, L, G, N>::restartsAskedFor() const {
   return std::find(restarts_.begin(), restarts_.end(), true) != restarts_.end();
 }
 
-/// Of a column since its last restart, or this one is in vain.
+/// Of each column that asks for a restart, since its last one, or this one is in vain.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::requireProgress() {
-  double largest = 0;
-  bool wasWorthIt = false;
   for (int j = 0; j < numColumns_; ++j) {
-    if (restarts_[j]) {
-      largest = std::max(largest, norms_[j]);
-      wasWorthIt = norms_[j] < enoughProgress * normAtRestart_[j] || wasWorthIt;
-      normAtRestart_[j] = norms_[j];
+    if (!restarts_[j]) {
+      continue;
+    }
+    vainRestarts_[j] = norms_[j] < enoughProgress * normAtRestart_[j] ? 0 : vainRestarts_[j] + 1;
+    normAtRestart_[j] = norms_[j];
+    if (vainRestarts_[j] >= maxVain) {
+      std::ostringstream text;
+      text << maxVain << " restarts after breakdowns have not made the residual, " << norms_[j] << ", smaller";
+      giveUpColumn(j, BiCGStabStop::breakdown, text.str());
     }
   }
-  vainRestarts_ = wasWorthIt ? 0 : vainRestarts_ + 1;
-  if (vainRestarts_ >= maxVain) {
-    std::ostringstream text;
-    text << maxVain << " restarts after breakdowns have not made the residual, " << largest << ", smaller";
-    giveUp(BiCGStabStop::breakdown, text.str());
+}
+
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::anyActive() const {
+  return std::find(columns_.begin(), columns_.end(), Column::active) != columns_.end();
+}
+
+template <class S, class L, class G, class N>
+BiCGStabStop BiCGStabIteration<S, L, G, N>::firstFailure() const {
+  const auto failed = std::find_if(failures_.begin(), failures_.end(),
+                                   [](BiCGStabStop failure) { return failure != BiCGStabStop::none; });
+  return failed == failures_.end() ? BiCGStabStop::none : *failed;
+}
+
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::hasLostAccuracy() const {
+  return std::find(failures_.begin(), failures_.end(), BiCGStabStop::stagnation) != failures_.end();
+}
+
+/// Its residual has just been computed anew. Where a test may ask for more of all columns, nothing is left to do.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::giveUpColumn(int column, BiCGStabStop why, const std::string& text) {
+  failures_[column] = why;
+  columns_[column] = Column::frozen;
+  restarts_[column] = false;
+  if (asksForMore() || !anyActive()) {
+    giveUp(firstFailure(), text);
+    return;
   }
+  printer_->stream(Belos::Warnings) << "Komvos::PipelinedBiCGStab: gives up column " << column << " after " << numIters_
+                                    << " iterations: " << text << std::endl;
 }
 
 template <class S, class L, class G, class N>
@@ -393,9 +438,9 @@ auto BiCGStabIteration<S, L, G, N>::newDistributedVectors(int columns) const -> 
 }
 
 template <class S, class L, class G, class N>
-auto BiCGStabIteration<S, L, G, N>::newVectors() const -> Teuchos::RCP<multivector_type> {
-  return isReplicated() ? Teuchos::rcp(new multivector_type(replicated_->wholeMap(), numColumns_))
-                        : newDistributedVectors(numColumns_);
+auto BiCGStabIteration<S, L, G, N>::newVectors(int columns) const -> Teuchos::RCP<multivector_type> {
+  return isReplicated() ? Teuchos::rcp(new multivector_type(replicated_->wholeMap(), columns))
+                        : newDistributedVectors(columns);
 }
 
 template <class S, class L, class G, class N>
@@ -421,11 +466,26 @@ void BiCGStabIteration<S, L, G, N>::applyOperator(const multivector_type& in, mu
       applyToActive(*distributed(in), *own_, apply);
     }
   };
-  computeAndGather(compute, out, whileGathered);
+  computeAndGather(compute, *own_, out, whileGathered);
 }
 
 template <class S, class L, class G, class N>
-void BiCGStabIteration<S, L, G, N>::computeAndGather(const std::function<void()>& compute, multivector_type& out,
+void BiCGStabIteration<S, L, G, N>::applyOperatorToOne(const multivector_type& in, multivector_type& out) const {
+  if (!isReplicated()) {
+    problem_->applyOp(in, out);
+    return;
+  }
+  const auto own = own_->getVectorNonConst(0);
+  computeAndGather(
+      [&] {
+        wholeOperator_ != nullptr ? wholeOperator_->applyToWhole(in, *own) : problem_->applyOp(*distributed(in), *own);
+      },
+      *own, out, {});
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::computeAndGather(const std::function<void()>& compute, const multivector_type& own,
+                                                     multivector_type& out,
                                                      const std::function<void()>& whileGathered) const {
   try {
     compute();
@@ -433,7 +493,7 @@ void BiCGStabIteration<S, L, G, N>::computeAndGather(const std::function<void()>
     replicated_->template abandon<S>();
     throw;
   }
-  replicated_->gather(*own_, out, whileGathered);
+  replicated_->gather(own, out, whileGathered);
 }
 
 template <class S, class L, class G, class N>
@@ -443,7 +503,7 @@ void BiCGStabIteration<S, L, G, N>::precondition(const multivector_type& in, mul
     applyToActive(in, out, apply);
     return;
   }
-  computeAndGather([&] { applyToActive(*distributed(in), *own_, apply); }, out, {});
+  computeAndGather([&] { applyToActive(*distributed(in), *own_, apply); }, *own_, out, {});
 }
 
 /// Preconditioners need not know vectors whose columns are scattered: these are copied.
@@ -451,15 +511,15 @@ template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::applyToActive(
     const multivector_type& in, multivector_type& out,
     const std::function<void(const multivector_type&, multivector_type&)>& apply) const {
+  if (std::count(columns_.begin(), columns_.end(), Column::active) == numColumns_) {
+    apply(in, out);
+    return;
+  }
   Teuchos::Array<std::size_t> active;
   for (int j = 0; j < numColumns_; ++j) {
     if (isActive(j)) {
       active.push_back(static_cast<std::size_t>(j));
     }
-  }
-  if (active.size() == numColumns_) {
-    apply(in, out);
-    return;
   }
   if (active.empty()) {
     return;
@@ -499,10 +559,10 @@ void BiCGStabIteration<S, L, G, N>::computeResidual(multivector_type& r) const {
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::takeShadow(multivector_type& r, int j, multivector_type& shadow) const {
   Kokkos::deep_copy(column(shadow, j), column(r, j));
-  if (vainRestarts_ > 0) {
+  if (vainRestarts_[j] > 0) {
     const double size = norms_[j] / std::sqrt(static_cast<double>(problem_->getRHS()->getGlobalLength()));
     addSigns(execution_space(), r.getMap()->getLocalMap(), column(shadow, j),
-             impl_scalar_type(static_cast<magnitude_type>(size)), vainRestarts_);
+             impl_scalar_type(static_cast<magnitude_type>(size)), vainRestarts_[j]);
   }
 }
 
@@ -531,15 +591,26 @@ auto BiCGStabIteration<S, L, G, N>::column(multivector_type& vectors, int j) -> 
 }
 
 template <class S, class L, class G, class N>
-auto BiCGStabIteration<S, L, G, N>::newSum(int capacity) const -> std::unique_ptr<NonBlockingSum<magnitude_type>> {
+auto BiCGStabIteration<S, L, G, N>::columnOfSide(int j) const -> vector_view {
   if (isReplicated()) {
-    return std::make_unique<NonBlockingSum<magnitude_type>>(PrivateComm::of(MPI_COMM_SELF), capacity, nullptr);
+    return column(*wholeB_, j);
   }
+  const auto view = problem_->getRHS()->getVector(j)->getLocalViewDevice(Tpetra::Access::ReadOnly);
+  return vector_view(const_cast<impl_scalar_type*>(view.data()), view.extent(0));
+}
+
+template <class S, class L, class G, class N>
+auto BiCGStabIteration<S, L, G, N>::newSum(int capacity, const std::string& error) const
+    -> std::unique_ptr<NonBlockingSum<magnitude_type>> {
   const auto& comm = *problem_->getOperator()->getDomainMap()->getComm();
   const auto own = PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(comm));
+  if (isReplicated()) {
+    throwOnAllIfAny(own->get(), error);
+    return std::make_unique<NonBlockingSum<magnitude_type>>(PrivateComm::of(MPI_COMM_SELF), capacity, nullptr);
+  }
   const auto topology = detectedTopology(*own);
   return std::make_unique<NonBlockingSum<magnitude_type>>(own, capacity,
-                                                          options_.nodeAwareSums ? topology.get() : nullptr);
+                                                          options_.nodeAwareSums ? topology.get() : nullptr, error);
 }
 
 template <class S, class L, class G, class N>

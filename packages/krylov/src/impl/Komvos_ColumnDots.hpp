@@ -37,7 +37,7 @@ class ColumnDots {
   /// After the sum has arrived.
   scalar get(int column, int dot) const {
     scalar value;
-    std::memcpy(&value, sum_.sums() + column * perColumn + dot * perScalar, sizeof value);
+    std::memcpy(static_cast<void*>(&value), sum_.sums() + column * perColumn + dot * perScalar, sizeof value);
     return value;
   }
 

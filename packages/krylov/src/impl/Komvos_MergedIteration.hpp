@@ -27,12 +27,11 @@ class MergedIteration : public BiCGStabIteration<S, L, G, N> {
   using typename base_type::multivector_type;
 
  private:
-  using Vectors = Teuchos::RCP<multivector_type>;
-
+  using typename base_type::Vectors;
   void step() override;
   void computeResiduals() override;
   void continueFromResiduals() override;
-  void allocate();
+  void allocate(const std::string& error) override;
   void chooseAlpha();
   void chooseOmega();
   void restartIfShadowIsLost(int column);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "Komvos_BiCGStabIteration_def.hpp"
 #include "Komvos_BiCGStabKernels.hpp"
 #include "Komvos_ColumnDots.hpp"
+#include "Komvos_Error.hpp"
 #include "Komvos_MergedIteration.hpp"
 
 namespace Komvos::Impl {
@@ -15,20 +17,26 @@ namespace {
 /// A squared norm this many roundings of what it is the difference of has about two digits.
 const double tooMuchCancellation = 200;
 
+/// Labels of kernels, made once, so that a step allocates nothing for them.
+const std::string mergedNormsLabel = "Komvos::BiCGStab: norms";
+const std::string shadowLabel = "Komvos::BiCGStab: (r*, s)";
+const std::string halfStepLabel = "Komvos::BiCGStab: q = r - alpha s";
+const std::string stabilizerLabel = "Komvos::BiCGStab: (y, q)";
+const std::string updateLabel = "Komvos::BiCGStab: x, r and p";
+
 }  // namespace
 
 template <class S, class L, class G, class N>
-void MergedIteration<S, L, G, N>::allocate() {
-  if (sum_ != nullptr) {
-    return;
-  }
-  for (Vectors* vectors : {&r_, &shadow_, &p_, &s_, &y_}) {
-    *vectors = this->newVectors();
-  }
-  pHat_ = this->isPreconditioned() ? this->newVectors() : p_;
-  qHat_ = this->isPreconditioned() ? this->newVectors() : r_;
+void MergedIteration<S, L, G, N>::allocate(const std::string& error) {
+  const std::string failed = errorIn([&] {
+    for (Vectors* vectors : {&r_, &shadow_, &p_, &s_, &y_}) {
+      *vectors = this->newVectors();
+    }
+    pHat_ = this->isPreconditioned() ? Vectors(this->newVectors()) : p_;
+    qHat_ = this->isPreconditioned() ? Vectors(this->newVectors()) : r_;
+  });
   using Dots = MergedStabilizerDots<typename base_type::vector_view>;
-  sum_ = this->newSum(ColumnDots<Dots>::numbers(this->numColumns()));
+  sum_ = this->newSum(ColumnDots<Dots>::numbers(this->numColumns()), error.empty() ? failed : error);
   for (auto* scalars : {&rho_, &alpha_, &beta_, &omega_}) {
     scalars->assign(this->numColumns(), impl_scalar_type(0));
   }
@@ -37,7 +45,6 @@ void MergedIteration<S, L, G, N>::allocate() {
 
 template <class S, class L, class G, class N>
 void MergedIteration<S, L, G, N>::computeResiduals() {
-  allocate();
   this->computeResidual(*r_);
   sumNorms();
 }
@@ -48,7 +55,7 @@ void MergedIteration<S, L, G, N>::continueFromResiduals() {
   for (int j = 0; j < this->numColumns(); ++j) {
     if (restart[j]) {
       this->takeShadow(*r_, j, *shadow_);
-      Kokkos::deep_copy(this->column(*p_, j), this->column(*r_, j));
+      Kokkos::deep_copy(p_.column(j), r_.column(j));
     }
   }
   if (std::find(restart.begin(), restart.end(), true) != restart.end()) {
@@ -72,9 +79,7 @@ template <class S, class L, class G, class N>
 void MergedIteration<S, L, G, N>::sumNorms() {
   using Row = MergedShadowDots<typename base_type::vector_view>;
   const ColumnDots<Row> dots(*sum_);
-  this->dotColumns(dots, "Komvos::BiCGStab: norms", [&](int j) {
-    return Row{this->column(*shadow_, j), this->column(*r_, j)};
-  });
+  this->dotColumns(dots, mergedNormsLabel, [&](int j) { return Row{shadow_.column(j), r_.column(j)}; });
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
     if (this->isActive(j)) {
@@ -106,9 +111,7 @@ void MergedIteration<S, L, G, N>::chooseAlpha() {
   using Row = MergedShadowDots<View>;
   const typename base_type::execution_space space;
   const ColumnDots<Row> dots(*sum_);
-  this->dotColumns(dots, "Komvos::BiCGStab: (r*, s)", [&](int j) {
-    return Row{this->column(*shadow_, j), this->column(*s_, j)};
-  });
+  this->dotColumns(dots, shadowLabel, [&](int j) { return Row{shadow_.column(j), s_.column(j)}; });
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
     const impl_scalar_type shadowS = dots.get(j, Row::shadowS);
@@ -122,8 +125,8 @@ void MergedIteration<S, L, G, N>::chooseAlpha() {
       continue;
     }
     alpha_[j] = rho_[j] / shadowS;
-    const View q = this->column(*r_, j), from = this->column(*s_, j);
-    runUpdates(space, "Komvos::BiCGStab: q = r - alpha s", this->localRows(), MergedHalfStep<View>{q, from, alpha_[j]});
+    const View q = r_.column(j), from = s_.column(j);
+    runUpdates(space, halfStepLabel, this->localRows(), MergedHalfStep<View>{q, from, alpha_[j]});
   }
 }
 
@@ -133,9 +136,7 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
   using Row = MergedStabilizerDots<View>;
   const typename base_type::execution_space space;
   const ColumnDots<Row> dots(*sum_);
-  this->dotColumns(dots, "Komvos::BiCGStab: (y, q)", [&](int j) {
-    return Row{this->column(*r_, j), this->column(*y_, j), this->column(*shadow_, j)};
-  });
+  this->dotColumns(dots, stabilizerLabel, [&](int j) { return Row{r_.column(j), y_.column(j), shadow_.column(j)}; });
   sum_->run(dots.numbers(this->numColumns()));
   bool cancels = false;
   for (int j = 0; j < this->numColumns(); ++j) {
@@ -154,10 +155,9 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
     }
     beta_[j] = omega_[j] == impl_scalar_type(0) ? impl_scalar_type(0) : (rho / rho_[j]) * (alpha_[j] / omega_[j]);
     rho_[j] = rho;
-    runUpdates(space, "Komvos::BiCGStab: x, r and p", this->localRows(),
-               MergedUpdate<View>{this->column(this->x(), j), this->column(*r_, j), this->column(*p_, j),
-                                  this->column(*pHat_, j), this->column(*qHat_, j), this->column(*s_, j),
-                                  this->column(*y_, j), alpha_[j], beta_[j], omega_[j]});
+    runUpdates(space, updateLabel, this->localRows(),
+               MergedUpdate<View>{this->column(this->x(), j), r_.column(j), p_.column(j), pHat_.column(j),
+                                  qHat_.column(j), s_.column(j), y_.column(j), alpha_[j], beta_[j], omega_[j]});
   }
   if (cancels) {
     sumNorms();

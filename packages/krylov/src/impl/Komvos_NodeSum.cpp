@@ -85,10 +85,11 @@ bool NodeSum::take() {
   return free;
 }
 
-void NodeSum::agree() {
-  int taken = taken_ ? 1 : 0;
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &taken, 1, MPI_INT, MPI_MAX, comm_.get()), "MPI_Allreduce");
-  taken_ = taken == 1;
+bool NodeSum::agree(bool flag) {
+  int onAny[2] = {taken_ ? 1 : 0, flag ? 1 : 0};
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, onAny, 2, MPI_INT, MPI_MAX, comm_.get()), "MPI_Allreduce");
+  taken_ = onAny[0] == 1;
+  return onAny[1] == 1;
 }
 
 void NodeSum::layDown(const void* numbers, std::size_t bytes) {

@@ -51,8 +51,8 @@ class NodeSum {
   bool take();
   void giveBack() { taken_ = false; }
   /// Takes the memory on all ranks if some rank has not given it back, as after an exception there: for good then.
-  /// \note Collective.
-  void agree();
+  /// \return whether `flag` is set on any rank \note Collective.
+  bool agree(bool flag);
 
   /// Lays down this rank's numbers.
   void layDown(const void* numbers, std::size_t bytes);

@@ -27,7 +27,8 @@ MPI_Datatype mpiType(double) { return MPI_DOUBLE; }
 }  // namespace
 
 template <class Real>
-NonBlockingSum<Real>::NonBlockingSum(std::shared_ptr<PrivateComm> comm, int capacity, const NodeTopology* topology)
+NonBlockingSum<Real>::NonBlockingSum(std::shared_ptr<PrivateComm> comm, int capacity, const NodeTopology* topology,
+                                     const std::string& error)
     : comm_(std::move(comm)), buffers_(new Buffers) {
   for (std::vector<Real>* numbers : {&buffers_->own, &buffers_->partial, &buffers_->sums}) {
     numbers->resize(capacity);
@@ -35,8 +36,8 @@ NonBlockingSum<Real>::NonBlockingSum(std::shared_ptr<PrivateComm> comm, int capa
   if (topology != nullptr && capacity * sizeof(Real) <= NodeSum::maxBytes) {
     node_ = NodeSum::of(*comm_, *topology);
   }
-  if (node_ != nullptr) {
-    node_->agree();
+  if (node_ == nullptr || node_->agree(!error.empty())) {
+    throwOnAllIfAny(comm_->get(), error);
   }
   hook_ = std::make_unique<ProgressHook>([this] { progress(); });
 }

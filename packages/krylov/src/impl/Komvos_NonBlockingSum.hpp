@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace Komvos {
@@ -34,8 +35,10 @@ template <class Real>
 class NonBlockingSum {
  public:
   /// \param topology  ranks that it puts on a node share one; null: MPI's own reduction among all ranks
-  /// \note Collective.
-  NonBlockingSum(std::shared_ptr<PrivateComm> comm, int capacity, const NodeTopology* topology);
+  /// \param error that this rank has met before, or nothing: saves asking for it in a reduction of its own
+  /// \note Collective. \throws BadInput on all ranks if one has an error
+  NonBlockingSum(std::shared_ptr<PrivateComm> comm, int capacity, const NodeTopology* topology,
+                 const std::string& error = {});
   ~NonBlockingSum();
   NonBlockingSum(const NonBlockingSum&) = delete;
   NonBlockingSum& operator=(const NonBlockingSum&) = delete;

@@ -41,7 +41,7 @@ class PipelinedIteration : public BiCGStabIteration<S, L, G, N> {
   using typename base_type::multivector_type;
 
  private:
-  using Vectors = Teuchos::RCP<multivector_type>;
+  using typename base_type::Vectors;
   struct Scalars {
     impl_scalar_type alpha{}, beta{}, rho{};  // of the next step
     impl_scalar_type lastAlpha{}, lastRho{}, omega{};
@@ -51,7 +51,7 @@ class PipelinedIteration : public BiCGStabIteration<S, L, G, N> {
   void step() override;
   void computeResiduals() override;
   void continueFromResiduals() override;
-  void allocate();
+  void allocate(const std::string& error) override;
   void estimateNorms();
   void startDirections(RowWork work);
   void chooseOmega();
@@ -65,6 +65,7 @@ class PipelinedIteration : public BiCGStabIteration<S, L, G, N> {
                             const std::function<void()>& whileGathered = {});
 
   Vectors r_, rHat_, w_, wHat_, p_, s_, sHat_, z_, zHat_, t_, v_, shadow_;
+  Vectors signs_, product_;  // of one column, until the norm of the operator is known
   std::unique_ptr<NonBlockingSum<magnitude_type>> sum_;
   std::vector<Scalars> scalars_;
   std::vector<GapEstimate> gaps_;

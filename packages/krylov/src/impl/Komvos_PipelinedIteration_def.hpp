@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <string>
 
 #include "Komvos_BiCGStabIteration_def.hpp"
 #include "Komvos_BiCGStabKernels.hpp"
 #include "Komvos_ColumnDots.hpp"
+#include "Komvos_Error.hpp"
 #include "Komvos_PipelinedIteration.hpp"
 
 // How this works. A step is: kernel of the directions, reduction 1 behind z^ = M z and v = A z^, omega; kernel of the
@@ -17,47 +19,57 @@
 // beta becomes 0.
 namespace Komvos::Impl {
 
+namespace {
+
+/// Labels of kernels, made once, so that a step allocates nothing for them.
+const std::string normsLabel = "Komvos::PipelinedBiCGStab: norms";
+const std::string directionsLabel = "Komvos::PipelinedBiCGStab: directions";
+const std::string residualsLabel = "Komvos::PipelinedBiCGStab: residuals";
+
+}  // namespace
+
 template <class S, class L, class G, class N>
-void PipelinedIteration<S, L, G, N>::allocate() {
-  if (sum_ != nullptr) {
-    return;
-  }
-  for (Vectors* vectors : {&r_, &w_, &p_, &s_, &z_, &t_, &v_, &shadow_}) {
-    *vectors = this->newVectors();
-  }
-  const bool hats = this->isPreconditioned();
-  rHat_ = hats ? this->newVectors() : r_;
-  wHat_ = hats ? this->newVectors() : w_;
-  sHat_ = hats ? this->newVectors() : s_;
-  zHat_ = hats ? this->newVectors() : z_;
+void PipelinedIteration<S, L, G, N>::allocate(const std::string& error) {
+  const std::string failed = errorIn([&] {
+    for (Vectors* vectors : {&r_, &w_, &p_, &s_, &z_, &t_, &v_, &shadow_}) {
+      *vectors = this->newVectors();
+    }
+    const bool hats = this->isPreconditioned();
+    rHat_ = hats ? Vectors(this->newVectors()) : r_;
+    wHat_ = hats ? Vectors(this->newVectors()) : w_;
+    sHat_ = hats ? Vectors(this->newVectors()) : s_;
+    zHat_ = hats ? Vectors(this->newVectors()) : z_;
+    if (this->options_.replaceResiduals) {
+      signs_ = this->newVectors(1);
+      product_ = this->newVectors(1);
+    }
+  });
   using Dots = PipelinedResiduals<typename base_type::vector_view>;
-  sum_ = this->newSum(ColumnDots<Dots>::numbers(this->numColumns()));
-  scalars_.resize(this->numColumns());
-  estimateNorms();
+  sum_ = this->newSum(ColumnDots<Dots>::numbers(this->numColumns()), error.empty() ? failed : error);
+  scalars_.assign(this->numColumns(), Scalars());
+  gaps_.assign(this->numColumns(), GapEstimate(this->roundoff(), 0, 0));
 }
 
 /// What GapEstimate needs: ||A||_F / sqrt(n), from the product with a random vector of signs, whose expected square it
 /// is; and ||b||.
 template <class S, class L, class G, class N>
 void PipelinedIteration<S, L, G, N>::estimateNorms() {
-  Teuchos::Array<magnitude_type> products(this->numColumns()), sides(this->numColumns());
-  if (!this->options_.replaceResiduals) {
-    gaps_.assign(this->numColumns(), GapEstimate(this->roundoff(), 0, 0));  // nobody looks at them
-    return;
-  }
-  const auto signs = this->newVectors(), product = this->newVectors();
-  const auto map = signs->getMap()->getLocalMap();
+  addSigns(typename base_type::execution_space(), (*signs_).getMap()->getLocalMap(), signs_.column(0),
+           impl_scalar_type(1), 0);
+  this->applyOperatorToOne(*signs_, *product_);
+  using Row = MergedShadowDots<typename base_type::vector_view>;
+  const ColumnDots<Row> dots(*sum_);
+  this->dotColumns(dots, "Komvos::PipelinedBiCGStab: norms of A and b", [&](int j) {
+    return Row{product_.column(0), this->columnOfSide(j)};
+  });
+  sum_->run(dots.numbers(this->numColumns()));
+  const double rows = static_cast<double>((*product_).getGlobalLength());
   for (int j = 0; j < this->numColumns(); ++j) {
-    addSigns(typename base_type::execution_space(), map, this->column(*signs, j), impl_scalar_type(1), 0);
+    const double square = this->magnitude(dots.get(j, Row::shadowShadow));
+    operatorNorm_ = rows > 0 ? std::sqrt(square / rows) : 0;
+    gaps_[j] = GapEstimate(this->roundoff(), operatorNorm_, std::sqrt(this->magnitude(dots.get(j, Row::ss))));
   }
-  this->applyOperator(*signs, *product);
-  this->distributed(*product)->norm2(products());
-  this->problem().getRHS()->norm2(sides());
-  const double rows = static_cast<double>(product->getGlobalLength());
-  operatorNorm_ = rows > 0 ? static_cast<double>(products[0]) / std::sqrt(rows) : 0;
-  for (int j = 0; j < this->numColumns(); ++j) {
-    gaps_.emplace_back(this->roundoff(), operatorNorm_, static_cast<double>(sides[j]));
-  }
+  signs_ = product_ = Vectors();
 }
 
 template <class S, class L, class G, class N>
@@ -73,12 +85,14 @@ void PipelinedIteration<S, L, G, N>::preconditionAndApply(const multivector_type
 
 template <class S, class L, class G, class N>
 void PipelinedIteration<S, L, G, N>::computeResiduals() {
-  allocate();
+  if (!signs_.isNull()) {
+    estimateNorms();
+  }
   this->computeResidual(*r_);
   using Row = MergedShadowDots<typename base_type::vector_view>;
   const ColumnDots<Row> dots(*sum_);
-  this->dotColumns(dots, "Komvos::PipelinedBiCGStab: norms", [&](int j) {
-    const auto r = this->column(*r_, j);
+  this->dotColumns(dots, normsLabel, [&](int j) {
+    const auto r = r_.column(j);
     return Row{r, r};
   });
   sum_->run(dots.numbers(this->numColumns()));
@@ -96,7 +110,7 @@ void PipelinedIteration<S, L, G, N>::continueFromResiduals() {
   for (int j = 0; j < this->numColumns(); ++j) {
     if (restart[j]) {
       this->takeShadow(*r_, j, *shadow_);
-      Kokkos::deep_copy(this->column(*p_, j), impl_scalar_type(0));
+      Kokkos::deep_copy(p_.column(j), impl_scalar_type(0));
     }
   }
   bool someGoOn = false;
@@ -144,8 +158,8 @@ void PipelinedIteration<S, L, G, N>::startDirections(RowWork work) {
   using View = typename base_type::vector_view;
   using Row = PipelinedDirections<View>;
   const ColumnDots<Row> dots(*sum_);
-  this->dotColumns(dots, "Komvos::PipelinedBiCGStab: directions", [&](int j) {
-    const auto at = [j](const Vectors& vectors) { return base_type::column(*vectors, j); };
+  this->dotColumns(dots, directionsLabel, [&](int j) {
+    const auto at = [j](const Vectors& vectors) { return vectors.column(j); };
     return Row{at(p_),
                at(s_),
                at(sHat_),
@@ -198,8 +212,8 @@ void PipelinedIteration<S, L, G, N>::startResiduals(RowWork work) {
   using View = typename base_type::vector_view;
   using Row = PipelinedResiduals<View>;
   const ColumnDots<Row> dots(*sum_);
-  this->dotColumns(dots, "Komvos::PipelinedBiCGStab: residuals", [&](int j) {
-    const auto at = [j](const Vectors& vectors) { return base_type::column(*vectors, j); };
+  this->dotColumns(dots, residualsLabel, [&](int j) {
+    const auto at = [j](const Vectors& vectors) { return vectors.column(j); };
     return Row{base_type::column(this->x(), j),
                at(r_),
                at(rHat_),

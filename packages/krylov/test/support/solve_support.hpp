@@ -11,6 +11,7 @@
 #include "Komvos_BelosSolvers.hpp"
 #include "Komvos_PipelinedBiCGStab.hpp"
 #include "support/flow_problems.hpp"
+#include "support/largest.hpp"
 
 namespace KomvosTest {
 
@@ -54,7 +55,7 @@ inline double trueResidual(const Operator& A, const Vector& b, const Vector& x) 
   b.norm2(Teuchos::arrayViewFromVector(scales));
   double worst = 0;
   for (std::size_t j = 0; j < norms.size(); ++j) {
-    worst = std::max(worst, norms[j] / (scales[j] > 0 ? scales[j] : 1));
+    worst = largerOf(worst, norms[j] / (scales[j] > 0 ? scales[j] : 1));
   }
   return worst;
 }
