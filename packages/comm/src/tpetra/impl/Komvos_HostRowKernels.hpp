@@ -33,7 +33,9 @@
 // products and sums, so that results are the same bits.
 //
 // Rows of stencils are short, and loops over their entries cost more than the entries: up to maxShortRow entries are
-// written out, once for each length, and runs of rows of one length are multiplied without asking for it again.
+// written out, once for each length, and runs of rows of one length are multiplied without asking for it again. There
+// is a copy of these loops for y = A x, which most products are: to ask each row for alpha and beta costs a fifth of
+// it.
 namespace Komvos::Impl {
 
 /// Consecutive units of one class, and where they begin.
@@ -427,9 +429,22 @@ struct MultiplyIntervals {
 
   template <class Source, class Ahead>
   void multiplySingleRows(const RowInterval& interval, const Source& x, const Ahead& ahead) const {
-    // Copies, which no result that is stored can change: they stay in registers.
+    // A copy, which no result that is stored can change: it stays in registers.
     const RowResult<Scalar> toResult = result;
-    const Source source = x;
+    if (result.alpha == Scalar(1) && result.beta == Scalar{}) {
+      Scalar* const y = result.y.columnAt(firstColumn);
+      multiplyRuns(interval, x, ahead, [=](int row, const Scalar& sum) KOMVOS_ALWAYS_INLINE { y[row] = sum; });
+    } else {
+      multiplyRuns(interval, x, ahead, [=, column = firstColumn](int row, const Scalar& sum) KOMVOS_ALWAYS_INLINE {
+        toResult.store(row, column, sum);
+      });
+    }
+  }
+
+  /// \param store (row, sum) sets the result of a row
+  template <class Source, class Ahead, class Store>
+  void multiplyRuns(const RowInterval& interval, const Source& x, const Ahead& ahead, const Store& store) const {
+    const Source source = x;  // as above
     const Scalar* value = values + interval.firstEntry;
     const Index* column = columns + interval.firstIndex;
     int row = interval.firstRow;
@@ -443,7 +458,7 @@ struct MultiplyIntervals {
         do {
           prefetchValues<1>(value);
           ahead.template ask<n, 1>(source, column - columns);
-          toResult.store(row, firstColumn, multiplyShortRow<n>(value, column, source));
+          store(row, multiplyShortRow<n>(value, column, source));
           value += n;
           column += n;
           ++row;
@@ -451,7 +466,7 @@ struct MultiplyIntervals {
         return true;
       };
       if (!firstThatFits(std::make_integer_sequence<int, maxShortRow>(), multiplyRun)) {
-        multiplyByColumn<1>(value, column, count, source, toResult, row, firstColumn, ahead.from(column - columns));
+        multiplyByColumn<1>(value, column, count, source, result, row, firstColumn, ahead.from(column - columns));
         value += count;
         column += count;
         ++row;
