@@ -2,6 +2,7 @@
 /// Sends packed data along a node-aware route, in the place of Tpetra::Distributor.
 #pragma once
 
+#include <Teuchos_Array.hpp>
 #include <Teuchos_ArrayView.hpp>
 #include <Teuchos_Comm.hpp>
 #include <Teuchos_RCP.hpp>
@@ -22,7 +23,7 @@ namespace Komvos {
 struct ExchangePlan;
 
 /// Moves packets from exports to imports, as Tpetra::Distributor does; code written for that moves here by changing the
-/// type.
+/// type, unless it uses getReverse() or createFromSendsAndRecvs(), which are not there.
 ///
 /// \code
 /// Komvos::NodeAwareDistributor<> distributor(comm);
@@ -40,6 +41,7 @@ class NodeAwareDistributor {
   using device_type = Device;
 
   /// \param options route, pairing and topology; nothing is tuned, `automatic` is the standard route
+  /// \note Collective the first time that Komvos sees `comm`. Options are looked at by createFromSends().
   explicit NodeAwareDistributor(const Teuchos::RCP<const Teuchos::Comm<int>>& comm,
                                 const ExchangeOptions& options = {});
   ~NodeAwareDistributor();
@@ -68,6 +70,16 @@ class NodeAwareDistributor {
     std::memcpy(exportIDs.data(), asked.data(), asked.size() * sizeof(int));
     createFromSends(view(exportProcIDs));
   }
+  template <class Ordinal>
+  void createFromRecvs(const Teuchos::ArrayView<const Ordinal>& remoteIDs,
+                       const Teuchos::ArrayView<const int>& remoteProcIDs, Teuchos::Array<Ordinal>& exportIDs,
+                       Teuchos::Array<int>& exportProcIDs) {
+    std::vector<Ordinal> ids;
+    std::vector<int> ranks;
+    createFromRecvs(remoteIDs, remoteProcIDs, ids, ranks);
+    exportIDs.assign(ids.begin(), ids.end());
+    exportProcIDs.assign(ranks.begin(), ranks.end());
+  }
 
   // Of this rank, itself included:
   std::size_t getNumSends() const { return procsTo().size() - (hasSelfMessage() ? 1 : 0); }
@@ -86,26 +98,86 @@ class NodeAwareDistributor {
   /// createFromSends() or createFromRecvs()
   template <class ExpView, class ImpView>
   void doPostsAndWaits(const ExpView& exports, std::size_t numPackets, const ImpView& imports) {
-    move(false, exports, nullptr, numPackets, imports, nullptr);
+    doPosts(exports, numPackets, imports);
+    doWaits();
   }
   /// The same with a number of packets for each export, and for each import.
   /// \throws PlanMismatch also on all ranks if a number is not what the sender says
   template <class ExpView, class ImpView>
   void doPostsAndWaits(const ExpView& exports, const Teuchos::ArrayView<const std::size_t>& numExportPacketsPerLID,
                        const ImpView& imports, const Teuchos::ArrayView<const std::size_t>& numImportPacketsPerLID) {
-    move(false, exports, &numExportPacketsPerLID, 0, imports, &numImportPacketsPerLID);
+    doPosts(exports, numExportPacketsPerLID, imports, numImportPacketsPerLID);
+    doWaits();
   }
   /// Back: what was imported goes to whom it came from. \param exports by import \param imports by export
   template <class ExpView, class ImpView>
   void doReversePostsAndWaits(const ExpView& exports, std::size_t numPackets, const ImpView& imports) {
-    move(true, exports, nullptr, numPackets, imports, nullptr);
+    doReversePosts(exports, numPackets, imports);
+    doReverseWaits();
   }
   template <class ExpView, class ImpView>
   void doReversePostsAndWaits(const ExpView& exports,
                               const Teuchos::ArrayView<const std::size_t>& numExportPacketsPerLID,
                               const ImpView& imports,
                               const Teuchos::ArrayView<const std::size_t>& numImportPacketsPerLID) {
-    move(true, exports, &numExportPacketsPerLID, 0, imports, &numImportPacketsPerLID);
+    doReversePosts(exports, numExportPacketsPerLID, imports, numImportPacketsPerLID);
+    doReverseWaits();
+  }
+
+  /// The same in two parts, for work in between. Exports may change after doPosts(); imports are there after doWaits(),
+  /// and the caller keeps the view until then. One pair at a time for each direction; doWaits() of nothing does
+  /// nothing. \note Collective. \throws Error on all ranks if one is under way; else doPosts() as above, doWaits()
+  /// PlanMismatch where packets do not arrive
+  template <class ExpView, class ImpView>
+  void doPosts(const ExpView& exports, std::size_t numPackets, const ImpView& imports) {
+    post(false, exports, nullptr, numPackets, imports, nullptr);
+  }
+  template <class ExpView, class ImpView>
+  void doPosts(const ExpView& exports, const Teuchos::ArrayView<const std::size_t>& numExportPacketsPerLID,
+               const ImpView& imports, const Teuchos::ArrayView<const std::size_t>& numImportPacketsPerLID) {
+    post(false, exports, &numExportPacketsPerLID, 0, imports, &numImportPacketsPerLID);
+  }
+  template <class ExpView, class ImpView>
+  void doReversePosts(const ExpView& exports, std::size_t numPackets, const ImpView& imports) {
+    post(true, exports, nullptr, numPackets, imports, nullptr);
+  }
+  template <class ExpView, class ImpView>
+  void doReversePosts(const ExpView& exports, const Teuchos::ArrayView<const std::size_t>& numExportPacketsPerLID,
+                      const ImpView& imports, const Teuchos::ArrayView<const std::size_t>& numImportPacketsPerLID) {
+    post(true, exports, &numExportPacketsPerLID, 0, imports, &numImportPacketsPerLID);
+  }
+  void doWaits() { waitForBytes(false); }
+  void doReverseWaits() { waitForBytes(true); }
+
+  // With arrays on the host, as Tpetra's Distributor takes them up to 13.2; where Device cannot read them, through
+  // copies.
+  template <class Packet>
+  void doPostsAndWaits(const Teuchos::ArrayView<const Packet>& exports, std::size_t numPackets,
+                       const Teuchos::ArrayView<Packet>& imports) {
+    onDevice(exports, imports, [&](const auto& from, const auto& to) { doPostsAndWaits(from, numPackets, to); });
+  }
+  template <class Packet>
+  void doPostsAndWaits(const Teuchos::ArrayView<const Packet>& exports,
+                       const Teuchos::ArrayView<const std::size_t>& numExportPacketsPerLID,
+                       const Teuchos::ArrayView<Packet>& imports,
+                       const Teuchos::ArrayView<const std::size_t>& numImportPacketsPerLID) {
+    onDevice(exports, imports, [&](const auto& from, const auto& to) {
+      doPostsAndWaits(from, numExportPacketsPerLID, to, numImportPacketsPerLID);
+    });
+  }
+  template <class Packet>
+  void doReversePostsAndWaits(const Teuchos::ArrayView<const Packet>& exports, std::size_t numPackets,
+                              const Teuchos::ArrayView<Packet>& imports) {
+    onDevice(exports, imports, [&](const auto& from, const auto& to) { doReversePostsAndWaits(from, numPackets, to); });
+  }
+  template <class Packet>
+  void doReversePostsAndWaits(const Teuchos::ArrayView<const Packet>& exports,
+                              const Teuchos::ArrayView<const std::size_t>& numExportPacketsPerLID,
+                              const Teuchos::ArrayView<Packet>& imports,
+                              const Teuchos::ArrayView<const std::size_t>& numImportPacketsPerLID) {
+    onDevice(exports, imports, [&](const auto& from, const auto& to) {
+      doReversePostsAndWaits(from, numExportPacketsPerLID, to, numImportPacketsPerLID);
+    });
   }
 
   /// Of exports, self messages excepted.
@@ -127,7 +199,7 @@ class NodeAwareDistributor {
   }
 
   template <class ExpView, class ImpView>
-  void move(bool reverse, const ExpView& exports, const Numbers* exportNumbers, std::size_t number,
+  void post(bool reverse, const ExpView& exports, const Numbers* exportNumbers, std::size_t number,
             const ImpView& imports, const Numbers* importNumbers) {
     using Packet = typename ImpView::non_const_value_type;
     static_assert(std::is_same_v<Packet, typename ExpView::non_const_value_type>,
@@ -138,11 +210,38 @@ class NodeAwareDistributor {
             Kokkos::SpaceAccessibility<typename Device::execution_space, typename ExpView::memory_space>::accessible,
         "views must be in memory that Device can access");
     const std::size_t unit = alignof(Packet) % 8 == 0 ? 8 : alignof(Packet) % 4 == 0 ? 4 : 1;
-    moveBytes(reverse, {exports.data(), imports.data(), exports.size(), imports.size(), sizeof(Packet), unit},
+    postBytes(reverse, {exports.data(), imports.data(), exports.size(), imports.size(), sizeof(Packet), unit},
               exportNumbers, number, importNumbers);
   }
-  void moveBytes(bool reverse, const Bytes& bytes, const Numbers* exportNumbers, std::size_t number,
+  void postBytes(bool reverse, const Bytes& bytes, const Numbers* exportNumbers, std::size_t number,
                  const Numbers* importNumbers);
+  void waitForBytes(bool reverse);
+
+  /// Calls `move` with views that Device can access of what is in these arrays.
+  template <class Packet, class Move>
+  void onDevice(const Teuchos::ArrayView<const Packet>& exports, const Teuchos::ArrayView<Packet>& imports,
+                const Move& move) {
+    using Host = Kokkos::View<Packet*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+    using ConstHost = Kokkos::View<const Packet*, Kokkos::HostSpace, Kokkos::MemoryUnmanaged>;
+    const ConstHost from(exports.getRawPtr(), static_cast<std::size_t>(exports.size()));
+    const Host to(imports.getRawPtr(), static_cast<std::size_t>(imports.size()));
+    if constexpr (Kokkos::SpaceAccessibility<typename Device::execution_space, Kokkos::HostSpace>::accessible) {
+      move(from, to);
+    } else {
+      using Copy = Kokkos::View<Packet*, Device>;
+      Copy fromCopy, toCopy;
+      throwOnAll(Impl::errorIn([&] {
+        fromCopy = Copy("Komvos::NodeAwareDistributor: exports", from.size());
+        toCopy = Copy("Komvos::NodeAwareDistributor: imports", to.size());
+        Kokkos::deep_copy(fromCopy, from);
+        Kokkos::deep_copy(toCopy, to);
+      }));
+      move(fromCopy, toCopy);
+      Kokkos::deep_copy(to, toCopy);
+    }
+  }
+  /// \throws PlanMismatch on all ranks if one has an error
+  void throwOnAll(const std::string& error) const;
   /// \param ids `parts` ints each \param[out] askers of each id that is returned, ascending
   std::vector<int> askOwners(const std::vector<int>& ids, int parts, const Teuchos::ArrayView<const int>& owners,
                              std::vector<int>& askers);

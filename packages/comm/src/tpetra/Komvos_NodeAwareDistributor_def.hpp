@@ -22,8 +22,9 @@
 
 // How this works. Senders tell receivers which of their exports come, in one round in which receivers need not know
 // senders; that makes a pattern, whose values are exports. VariableExchange moves them as runs of bytes, padded to
-// words. What stays on a rank is copied. The way back is a distributor of its own, made when it is first used: its
-// exports are the imports, and it sorts by rank what it brings, which is put back in the order of the exports.
+// words. What stays on a rank is copied. Posting packs and sends, waiting unpacks. The way back is a distributor of its
+// own, made when it is first used: its exports are the imports, and it sorts by rank what it brings, which is put back
+// in the order of the exports.
 namespace Komvos {
 
 namespace Impl {
@@ -113,7 +114,20 @@ struct NodeAwareDistributor<Device>::State {
   std::unique_ptr<exchange_type> exchange;
   std::optional<std::size_t> wordsOfAll;  ///< that messages have room for, if all values have as many
   std::unique_ptr<NodeAwareDistributor> reverse;
+  struct Posted {
+    void* imports;
+    std::size_t unit;
+    Impl::PacketLists unpack;
+    std::string failed;  ///< here; waits until the exchange has ended, for others need what this rank sends
+  };
+  std::optional<Posted> posted;  ///< and not waited for
 
+  /// \throws Error, on all ranks as calls are collective
+  void requireNothingPosted() const {
+    if (posted || (reverse && reverse->state_->posted)) {
+      throw Error("NodeAwareDistributor: packets that were posted have not been waited for");
+    }
+  }
   std::string misfit(const Bytes& bytes, const std::vector<std::int64_t>& exportBytes,
                      const std::vector<std::int64_t>& importBytes) const;
   std::string misfitOfBack(const Bytes& bytes, const std::vector<std::int64_t>& given) const;
@@ -143,6 +157,7 @@ NodeAwareDistributor<Device>& NodeAwareDistributor<Device>::operator=(NodeAwareD
 template <class Device>
 std::size_t NodeAwareDistributor<Device>::createFromSends(const Teuchos::ArrayView<const int>& exportProcIDs) {
   State& state = *state_;
+  state.requireNothingPosted();
   const int rank = state.ours->rank(), size = state.ours->size();
   std::string error;
   std::map<int, std::vector<int>> exports;  // by destination
@@ -303,7 +318,12 @@ std::string NodeAwareDistributor<Device>::State::misfitOfBack(const Bytes& bytes
 }
 
 template <class Device>
-void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, const Numbers* exportNumbers,
+void NodeAwareDistributor<Device>::throwOnAll(const std::string& error) const {
+  Impl::throwMismatchOnAllIfAny(state_->ours->get(), error);
+}
+
+template <class Device>
+void NodeAwareDistributor<Device>::postBytes(bool reverse, const Bytes& bytes, const Numbers* exportNumbers,
                                              std::size_t number, const Numbers* importNumbers) {
   State& state = *state_;
   using memory_space = typename State::memory_space;
@@ -317,6 +337,9 @@ void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, c
     state.reverse = std::move(back);
   }
   State& way = reverse ? *state.reverse->state_ : state;
+  if (way.posted) {
+    throw Error("NodeAwareDistributor: packets that were posted have not been waited for");  // on all ranks
+  }
   const std::int64_t packet = static_cast<std::int64_t>(bytes.packet);
   const auto bytesOf = [&](const Numbers* numbers, std::size_t count) {
     std::vector<std::int64_t> list(numbers != nullptr ? static_cast<std::size_t>(numbers->size()) : count);
@@ -404,14 +427,29 @@ void NodeAwareDistributor<Device>::moveBytes(bool reverse, const Bytes& bytes, c
     }
     Impl::copyPackets<memory_space>(space, bytes.unit, pack, bytes.exports, buffer.data());
   });
-  // An error waits until the exchange has ended: others need what this rank sends.
-  const std::string failed =
+  way.posted = typename State::Posted{bytes.imports, bytes.unit, std::move(unpack), {}};
+  way.posted->failed =
       Impl::errorIn([&] { Impl::copyPackets<memory_space>(space, bytes.unit, here, bytes.exports, bytes.imports); });
-  exchange.end(space);
-  if (!failed.empty()) {
-    throw Error(failed);
+}
+
+template <class Device>
+void NodeAwareDistributor<Device>::waitForBytes(bool reverse) {
+  if (reverse && !state_->reverse) {
+    return;
   }
-  Impl::copyPackets<memory_space>(space, bytes.unit, unpack, exchange.received().data(), bytes.imports);
+  State& way = reverse ? *state_->reverse->state_ : *state_;
+  if (!way.posted) {
+    return;
+  }
+  const auto& space = Impl::defaultSpace<typename State::execution_space>();
+  const typename State::Posted posted = std::move(*way.posted);
+  way.posted.reset();
+  way.exchange->end(space);
+  if (!posted.failed.empty()) {
+    throw Error(posted.failed);
+  }
+  Impl::copyPackets<typename State::memory_space>(space, posted.unit, posted.unpack, way.exchange->received().data(),
+                                                  posted.imports);
 }
 
 template <class Device>

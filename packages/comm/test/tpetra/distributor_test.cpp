@@ -243,6 +243,88 @@ TEST(NodeAwareDistributor, DoesWhatTpetrasDoes) {
   EXPECT_EQ(b, a);
 }
 
+/// With the types of Trilinos, as code for Tpetra::Distributor has them.
+TEST(NodeAwareDistributor, TakesTheArraysOfTeuchos) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int rank = comm->getRank(), size = comm->getSize();
+  Teuchos::Array<GO> ids, exportIds;
+  Teuchos::Array<int> owners, exportRanks;
+  for (int owner = 0; owner < size; owner += 1 + rank % 2) {
+    ids.push_back(1000 * owner + rank);
+    owners.push_back(owner);
+  }
+  NodeAwareDistributor<> distributor(comm);
+  distributor.createFromRecvs(Teuchos::ArrayView<const GO>(ids), Teuchos::ArrayView<const int>(owners), exportIds,
+                              exportRanks);
+  ASSERT_EQ(exportIds.size(), exportRanks.size());
+  ASSERT_GT(exportIds.size(), 0) << "rank 0 asks all";
+  // One number of each export, then as many as its rank says.
+  Teuchos::Array<GO> arrived(ids.size(), -1), returned(exportIds.size(), -1);
+  distributor.doPostsAndWaits(Teuchos::ArrayView<const GO>(exportIds), 1, arrived());
+  EXPECT_EQ(ids, arrived);
+  distributor.doReversePostsAndWaits(Teuchos::ArrayView<const GO>(arrived), 1, returned());
+  EXPECT_EQ(exportIds, returned);
+  Teuchos::Array<std::size_t> numExports, numImports;
+  std::vector<GO> packets, expected;
+  for (int i = 0; i < static_cast<int>(exportIds.size()); ++i) {
+    numExports.push_back(static_cast<std::size_t>((rank + exportRanks[i]) % 3));
+    packets.insert(packets.end(), numExports.back(), exportIds[i]);
+  }
+  for (int i = 0; i < static_cast<int>(ids.size()); ++i) {
+    numImports.push_back(static_cast<std::size_t>((rank + owners[i]) % 3));
+    expected.insert(expected.end(), numImports.back(), ids[i]);
+  }
+  std::vector<GO> found(expected.size(), -1), back(packets.size(), -1);
+  distributor.doPostsAndWaits(viewOf(packets), Teuchos::ArrayView<const std::size_t>(numExports),
+                              Teuchos::arrayViewFromVector(found), Teuchos::ArrayView<const std::size_t>(numImports));
+  EXPECT_EQ(expected, found);
+  distributor.doReversePostsAndWaits(viewOf(found), Teuchos::ArrayView<const std::size_t>(numImports),
+                                     Teuchos::arrayViewFromVector(back),
+                                     Teuchos::ArrayView<const std::size_t>(numExports));
+  EXPECT_EQ(packets, back);
+}
+
+/// Exports may change once they are posted, and both directions be under way at once.
+TEST(NodeAwareDistributor, WaitsLaterForWhatItHasPosted) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int rank = comm->getRank(), size = comm->getSize();
+  const std::vector<int> to = destinations(rank, size, false);
+  const std::vector<Expected> expected = importsOf(rank, size, false);
+  onRoutes(comm, [&](const ExchangeOptions& options) {
+    NodeAwareDistributor<> distributor(comm, options);
+    distributor.createFromSends(viewOf(to));
+    distributor.doWaits();  // nothing is under way
+    distributor.doReverseWaits();
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      std::vector<int> values, wanted, wantedBack;
+      for (int i = 0; i < static_cast<int>(to.size()); ++i) {
+        values.push_back(1000 * rank + 10 * i + repeat);
+        wantedBack.push_back(to[i] >= 0 ? -(1000 * rank + i) : 7);
+      }
+      std::vector<int> valuesBack;
+      for (const Expected& one : expected) {
+        wanted.push_back(1000 * one.from + 10 * one.export_ + repeat);
+        valuesBack.push_back(-(1000 * one.from + one.export_));
+      }
+      const auto exports = onDevice(values), imports = onDevice(std::vector<int>(wanted.size()));
+      const auto reverseExports = onDevice(valuesBack), reverseImports = onDevice(std::vector<int>(to.size(), 7));
+      distributor.doPosts(exports, 1, imports);
+      distributor.doReversePosts(reverseExports, 1, reverseImports);
+      Kokkos::deep_copy(exports, -77);
+      Kokkos::deep_copy(reverseExports, -77);
+      EXPECT_THROW(distributor.doPosts(exports, 1, imports), Komvos::Error);
+      EXPECT_THROW(distributor.doReversePosts(reverseExports, 1, reverseImports), Komvos::Error);
+      EXPECT_THROW(distributor.createFromSends(viewOf(to)), Komvos::Error);
+      distributor.doWaits();
+      EXPECT_EQ(wanted, onHost(imports));
+      EXPECT_THROW(distributor.createFromSends(viewOf(to)), Komvos::Error) << "the way back is under way";
+      distributor.doReverseWaits();
+      EXPECT_EQ(wantedBack, onHost(reverseImports));
+    }
+    EXPECT_EQ(expected.size(), distributor.createFromSends(viewOf(to)));
+  });
+}
+
 TEST(NodeAwareDistributor, RefusesOnAllRanksWhatOneGetsWrong) {
   const auto comm = Tpetra::getDefaultComm();
   const int rank = comm->getRank(), size = comm->getSize();
