@@ -105,14 +105,19 @@ class Report(ProgramTest):
                 self.check(halo, self.HALO, "halo")
 
     def test_trials_of_online_tuning_have_these_keys(self):
-        report = self.solve(4, "--problem", "random", "--n", 20000, "--ranks-per-node", 2, "--prec", "none",
-                            "--solver", "gmres", "--tolerance", 1e-14)
+        for _ in range(6):  # what is tried depends on measured times
+            report = self.solve(4, "--problem", "random", "--n", 20000, "--ranks-per-node", 2, "--prec", "none",
+                                "--solver", "gmres", "--tolerance", 1e-14)
+            halo = report["halos"][0]
+            if halo["trials"]:
+                break
         self.check(report, self.SCHEMA, "report")
-        halo = report["halos"][0]
         self.check(halo, self.HALO, "halo")
         self.assertEqual([one["not_chosen_because"] for one in halo["candidates"]].count(""), 1)
         for trial in halo["trials"]:
             self.check(trial, self.TRIAL, "trial")
+        if not halo["trials"]:
+            self.skipTest("all but trials: nothing was tried in six runs, which depends on measured times")
 
     def check_candidates(self, halo):
         for one in halo["candidates"]:

@@ -303,7 +303,7 @@ class Solvers(ProgramTest):
         self.assertIn("out of ink", result.errors[0])
         self.assertEqual(os.listdir(self.folder), ["gnuplot"])
 
-    @unittest.skipUnless(shutil.which("gnuplot"), "needs gnuplot")
+    @unittest.skipUnless(shutil.which("gnuplot") or os.environ.get("CI"), "needs gnuplot")
     def test_the_convergence_plot_shows_every_iteration(self):
         plot = self.folder / "convergence.svg"
         report = self.solve(3, "--problem", "convection3d", "--n", 8, "--prec", "none", "--ranks-per-node", 2, "--solver",

@@ -58,7 +58,10 @@ class Tuner(ProgramTest):
         self.assertEqual((off["route"], off["trials"], off["uses"]), ("standard", [], 0))
         for one in online["trials"]:
             self.assertLess(one["first_use"], one["last_use"])
-            self.assertGreater(one["seconds"], 0)
+            if one["outcome"] != "broken off":
+                self.assertGreater(one["seconds"], 0)
+        if not online["trials"]:
+            self.skipTest("all but trials: nothing was tried, which depends on measured times")
 
     def test_a_machine_gives_every_candidate_a_modelled_time(self):
         halo = self.solve(6, *self.PROBLEM, "--ranks-per-node", 3, "--machine", "blue-waters", *EXHAUSTIVE)["halos"][0]

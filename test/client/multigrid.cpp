@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   const auto inverse = Komvos::createMueLuPreconditioner(A, parameters);
   inverse->apply(b, y);
   y.update(-1, x, 1);
-  const double error = y.getVector(0)->normInf();
+  const double error = y.getVector(0)->norm2();
   if (A->getComm()->getRank() == 0) {
     std::printf("%d ranks, error %g\n", A->getComm()->getSize(), error);
   }

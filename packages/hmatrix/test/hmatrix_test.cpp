@@ -14,6 +14,7 @@
 #include "Komvos_HMatrix.hpp"
 #include "Komvos_Panels.hpp"
 #include "point_sets.hpp"
+#include "support/largest.hpp"
 
 namespace Komvos {
 namespace {
@@ -88,7 +89,7 @@ double errorOf(const View& y, const std::vector<std::vector<Scalar>>& expected) 
       difference += std::norm(static_cast<std::complex<double>>(static_cast<Scalar>(host(i, j)) - expected[j][i]));
       all += std::norm(static_cast<std::complex<double>>(expected[j][i]));
     }
-    worst = std::max(worst, std::sqrt(difference / all));
+    worst = KomvosTest::largerOf(worst, std::sqrt(difference / all));
   }
   return worst;
 }
@@ -114,6 +115,9 @@ void expectLikeDense(const EntryKernel<Scalar>& kernel, const ClusterTree& rows,
                                                                  {PanelKernel::Threads, VectorUnit::Avx512},
                                                                  {PanelKernel::Teams, VectorUnit::Plain}};
   for (const auto& [panelKernel, unit] : machines) {
+    if (unit > Impl::widestVectorUnit()) {
+      continue;  // see Units in storage_test.cpp
+    }
     matrix.useKernel(panelKernel);
     matrix.useVectorUnit(unit);
     const Vectors<Scalar> out("y", rows.size(), 1), outT("y", columns.size(), 1);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <random>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,10 +34,39 @@ struct Machine {
   PanelKernel kernel;
   VectorUnit unit;
 };
-const std::vector<Machine> machines{{PanelKernel::Threads, VectorUnit::Plain},
-                                    {PanelKernel::Threads, VectorUnit::Avx2},
-                                    {PanelKernel::Threads, VectorUnit::Avx512},
-                                    {PanelKernel::Teams, VectorUnit::Plain}};
+/// Those of this processor: where it lacks a unit, the next narrower one takes its place, and is here already.
+std::vector<Machine> machinesHere() {
+  std::vector<Machine> machines{{PanelKernel::Teams, VectorUnit::Plain}};
+  for (const VectorUnit unit : {VectorUnit::Plain, VectorUnit::Avx2, VectorUnit::Avx512}) {
+    if (unit <= Impl::widestVectorUnit()) {
+      machines.push_back({PanelKernel::Threads, unit});
+    }
+  }
+  return machines;
+}
+const std::vector<Machine> machines = machinesHere();
+
+/// So that the output of a run says which units it has tested.
+class Units : public testing::TestWithParam<VectorUnit> {};
+INSTANTIATE_TEST_SUITE_P(Of, Units, testing::Values(VectorUnit::Avx2, VectorUnit::Avx512), [](const auto& info) {
+  return std::string(info.param == VectorUnit::Avx2 ? "Avx2" : "Avx512");
+});
+TEST_P(Units, areThoseOfTheProcessor) {
+  std::ifstream information("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(information, line) && line.rfind("flags", 0) != 0) {
+  }
+  const auto has = [&](const char* flag) {
+    return (line + " ").find(" " + std::string(flag) + " ") != std::string::npos;
+  };
+  const bool hasIt = GetParam() == VectorUnit::Avx2
+                         ? has("avx2") && has("fma")
+                         : has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq");
+  if (!hasIt) {
+    GTEST_SKIP() << "this processor lacks it";
+  }
+  EXPECT_LE(GetParam(), Impl::widestVectorUnit());
+}
 
 template <class T>
 Kokkos::View<T*, typename HMatrix<double, Space>::memory_space> onDevice(const std::vector<T>& values) {

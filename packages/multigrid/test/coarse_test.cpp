@@ -59,10 +59,10 @@ TEST(CoarseSolver, HonoursAlphaAndBeta) {
   solver.apply(b, x);
   y.putScalar(1.0);
   solver.apply(b, y, Teuchos::NO_TRANS, -2.0, 3.0);  // y = 3 - 2 x
-  y.update(2.0, x, 1.0);
-  std::vector<double> least(1);
-  y.normInf(Teuchos::ArrayView<double>(least));
-  EXPECT_NEAR(least[0], 3.0, 1e-12);
+  Vector rest(matrix->getDomainMap(), 1);
+  rest.putScalar(-3.0);
+  rest.update(1.0, y, 2.0, x, 1.0);
+  EXPECT_LT(largestEntry(rest), 1e-12);
 }
 
 TEST(CoarseSolver, SaysOnEveryRankThatAMatrixIsSingular) {
@@ -218,9 +218,7 @@ TEST(CoarseSolver, SolvesTheSameOnOneRankAndOnOneOfEachNode) {
       solver.apply(b, x);
       EXPECT_LT(relativeResidual(*matrix, x, b), 1e-12);
       x.update(-1.0, expected, 1.0);
-      std::vector<double> largest(2);
-      x.normInf(Teuchos::ArrayView<double>(largest));
-      EXPECT_EQ(0.0, std::max(largest[0], largest[1])) << "the same bits";
+      EXPECT_EQ(0.0, largestEntry(x)) << "the same bits";
     }
   }
 }

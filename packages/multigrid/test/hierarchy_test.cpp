@@ -127,12 +127,10 @@ RCP<TpetraOperator> stock(const RCP<Matrix>& matrix, const Teuchos::ParameterLis
 double differenceOf(const Vector& a, const Vector& b) {
   Vector difference(a, Teuchos::Copy);
   difference.update(-1.0, b, 1.0);
-  std::vector<double> norm(a.getNumVectors()), largest(a.getNumVectors());
-  a.normInf(Teuchos::ArrayView<double>(largest));
-  difference.normInf(Teuchos::ArrayView<double>(norm));
+  const std::vector<double> norm = largestEntries(difference), largest = largestEntries(a);
   double most = 0;
   for (std::size_t j = 0; j < norm.size(); ++j) {
-    most = std::max(most, norm[j] / largest[j]);
+    most = norm[j] > 0 ? largerOf(most, norm[j] / largest[j]) : most;
   }
   return most;
 }

@@ -60,6 +60,7 @@ class DeviceExchange : public testing::TestWithParam<IntraNode> {
   static void onExchanges(const Work& work) {
     onHalos([&](const Halo& halo) {
       Exchange<double, Device> exchange(halo.comm, halo.plan, 2, GetParam());
+      EXPECT_EQ(GetParam(), exchange.intraNode());
       for (const int columns : {1, 2, 3}) {
         work(halo, exchange, columns);
       }

@@ -47,6 +47,8 @@ void onInterleavedHalos(const Work& work) {
 TEST(InterleavedGhosts, AreThoseOfSeparateColumns) {
   onInterleavedHalos([](const Halo& halo, IntraNode onNode) {
     Exchange<double, Device> exchange(halo.comm, halo.plan, 3, onNode);
+    const bool canShare = Exchange<double, Device>::canShareMemory();
+    EXPECT_EQ(canShare ? onNode : IntraNode::messages, exchange.intraNode());
     int salt = 0;
     for (const int columns : {1, 3, 8, 2}) {  // 8 go by messages: memory was asked for 3
       const auto known = interleaved(background(halo, columns));

@@ -168,6 +168,10 @@ TEST_P(MessageEngine, BringsEveryValueAndSumsBackOnEveryRoute) {
       SCOPED_TRACE(where.name + ", " + what.name);
       const Halo halo(what.patterns, where.topology, route);
       PlainExchange<long long> exchange(MPI_COMM_WORLD, halo.plan(), GetParam());
+      const auto& sends = halo.plan()->sends;
+      const auto onNode = std::count_if(sends.begin(), sends.end(), [](const auto& send) { return send.onNode; });
+      EXPECT_EQ(GetParam() > 0, exchange.sharesMemory()) << "all ranks of a test share it";
+      EXPECT_EQ(GetParam() > 0 ? static_cast<int>(onNode) : 0, exchange.numSharedMessages());
       for (const int columns : {1, 3, 5, 1}) {
         checkForward(halo, exchange, columns, 10 * columns);
         checkForward(halo, exchange, columns, 11 * columns, true);
@@ -402,6 +406,7 @@ TEST(LatePartner, DoesNotHoldUpARankThatHasWhatItNeeds) {
     const Halo halo(oneSource(size, 100000), NodeTopology::uniform(size, 2), route);
     for (const int roomFor : {0, 1}) {
       PlainExchange<double> exchange(MPI_COMM_WORLD, halo.plan(), roomFor);
+      EXPECT_EQ(roomFor > 0, exchange.sharesMemory());
       for (int repeat = 0; repeat < 3; ++repeat) {
         std::vector<double> targets = halo.targets<double>(1, -7);
         if (halo.rank() > 0) {

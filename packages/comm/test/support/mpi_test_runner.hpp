@@ -56,6 +56,10 @@ inline int runAllTests() {
   }
   listeners.Append(new RankListener(rank));
   int failed = RUN_ALL_TESTS();
+  if (testing::UnitTest::GetInstance()->test_to_run_count() == 0) {
+    std::fprintf(stderr, "no test of this name\n");
+    failed = 1;
+  }
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   return failed;
 }

@@ -100,6 +100,16 @@ class PlainExchange {
     begin(Direction::reverse, columns, targets);
     end(owned, true);
   }
+  bool sharesMemory() const { return sharedOrNull() != nullptr; }
+  /// Forward messages from here that go through shared memory.
+  int numSharedMessages() const {
+    if (!sharesMemory()) {
+      return 0;
+    }
+    const auto& slots = shared_->sends(Direction::forward);
+    return static_cast<int>(
+        std::count_if(slots.begin(), slots.end(), [](const auto& slot) { return slot.flag != nullptr; }));
+  }
   void abandon(Direction direction) { directions_[index(direction)]->engine.abandon(); }
 
  private:

@@ -78,6 +78,7 @@ template <class Work>
 void onSomeMatrices(const Work& work, GO rowsOfRank = 16) {
   const auto comm = Tpetra::getDefaultComm();
   const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  int done = 0;
   for (const NamedMatrix& one : matricesOn(comm, rowsOfRank)) {
     for (const char* name : {"random, scattered rows", "band, another range map", "all replicated"}) {
       for (const Komvos::IntraNode onNode : {Komvos::IntraNode::messages, Komvos::IntraNode::sharedMemory}) {
@@ -88,11 +89,13 @@ void onSomeMatrices(const Work& work, GO rowsOfRank = 16) {
             Komvos::ExchangeOptions options = optionsFor(pairs, RouteChoice::threeStep, onNode);
             options.overlap = overlap;
             work(*one.matrix, NodeAwareCrsMatrix<>(*one.matrix, options));
+            ++done;
           }
         }
       }
     }
   }
+  EXPECT_EQ(3 * 2 * 2, done);
 }
 
 double largestDifference(const Vector& a, const Vector& b) { return difference(entries(a), entries(b), 1); }
@@ -157,10 +160,12 @@ TEST(AnExceptionOnOneRank, InTheFirstUseLeavesNobodyWaiting) {
   const auto comm = Tpetra::getDefaultComm();
   const int rank = comm->getRank();
   const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  int matrices = 0;
   for (const NamedMatrix& one : matricesOn(comm)) {
     if (one.name != "random, scattered rows" && one.name != "band, another range map") {
       continue;
     }
+    ++matrices;
     for (const Komvos::IntraNode onNode : {Komvos::IntraNode::messages, Komvos::IntraNode::sharedMemory}) {
       for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
         SCOPED_TRACE(one.name + ", " + toString(onNode));
@@ -183,6 +188,7 @@ TEST(AnExceptionOnOneRank, InTheFirstUseLeavesNobodyWaiting) {
       }
     }
   }
+  EXPECT_EQ(2, matrices);
 }
 
 TEST(AnExceptionOnOneRank, InImportsAndExportsLeavesNobodyWaiting) {

@@ -182,6 +182,7 @@ TEST(NodeAwareImport, MovesWhatTpetrasImportMoves) {
     const bool canShare = Komvos::Exchange<double, NodeAwareImport<>::device_type>::canShareMemory() &&
                           halo.report().chosen.total.onNodeMessages > 0;
     EXPECT_EQ(canShare ? *options.intraNode : IntraNode::messages, halo.report().intraNode);
+    EXPECT_EQ(halo.report().intraNode, halo.exchange<double>().intraNode());
     if (import.getNumSameIDs() > 0 && import.getNumPermuteIDs() > 0) {
       all[0] = all[1] = true;
       all[2] = all[2] || import.getNumRemoteIDs() > 0;

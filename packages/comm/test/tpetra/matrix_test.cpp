@@ -503,14 +503,17 @@ template <class Work>
 void onMatrixByBothWays(const std::string& name, const Work& work) {
   const auto comm = Tpetra::getDefaultComm();
   const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  int done = 0;
   for (const NamedMatrix& one : matricesOn(comm)) {
     for (const Komvos::IntraNode onNode : bothWays) {
       if (one.name == name) {
         SCOPED_TRACE(name + ", " + toString(onNode));
         work(*one.matrix, NodeAwareCrsMatrix<>(*one.matrix, optionsFor(pairs, RouteChoice::threeStep, onNode)));
+        ++done;
       }
     }
   }
+  EXPECT_EQ(2, done) << name;
 }
 
 /// One rank gives a vector over a longer map: it must fail there, leave no other rank waiting, and do no harm.

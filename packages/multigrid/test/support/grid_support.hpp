@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "Komvos_TpetraShim.hpp"
+#include "support/largest.hpp"
 
 namespace KomvosTest {
 
@@ -138,7 +139,7 @@ inline double relativeResidual(const Matrix& matrix, const Vector& x, const Vect
   b.norm2(Teuchos::ArrayView<double>(bNorm));
   double worst = 0;
   for (std::size_t j = 0; j < rNorm.size(); ++j) {
-    worst = std::max(worst, rNorm[j] / bNorm[j]);
+    worst = largerOf(worst, rNorm[j] / bNorm[j]);
   }
   return worst;
 }
