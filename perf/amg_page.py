@@ -35,7 +35,8 @@ fewer rows than that, so fewer ranks send.
 ## Set-up
 
 The paper tries every topology on every halo in set-up, which took it 0.1 to 0.5 s. Komvos plans only what the model lets
-win, while the solve goes on: set-up itself plans the standard route, in two reductions for all halos of the hierarchy.
+win, while the solve goes on. Set-up plans the standard route, in two reductions for all halos of the hierarchy, and another
+one only where a large gain is predicted.
 [SET_UP.md](SET_UP.md) counts what planning another route takes.
 
 ## Level by level, {ranks:,} ranks

@@ -15,8 +15,8 @@ PETSc's GAMG and hypre's BoomerAMG run with PETSc's defaults; GAMG is told the n
 ratios within a sample.
 
 What it shows: Komvos takes a fifth to a half off MueLu's solve phase, and a whole run is never slower than MueLu's. In 11
-iterations set-up is most of it, and that is MueLu's. PETSc's GAMG needs fewer iterations and, on 16 ranks, less time for
-them; its set-up is slower than MueLu's, but for elasticity on 16 ranks. BoomerAMG takes a fifth of the iterations on rotated
+iterations set-up is most of it, and that is MueLu's. PETSc's GAMG needs fewer iterations, and less time for them than
+MueLu; less than Komvos on 16 ranks, more on 4. Its set-up is slower than MueLu's, but for elasticity on 16 ranks. BoomerAMG takes a fifth of the iterations on rotated
 anisotropy, which is a matter of the method, and wins there; its set-up is the slowest elsewhere, but for laplace3d on one
 node.
 """

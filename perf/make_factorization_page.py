@@ -9,7 +9,7 @@ HEAD = """# Does the time of a factorization depend on how much MPI buffers?
 
 Made by `perf/make_factorization_page.py` from `{file}`, which `perf/run_factorizations.py` wrote; commit {commit},
 processor {processor}, {cores} cores, which all ranks share. Seconds of the numerical factorization, medians of {samples}
-samples in {rounds} rounds; 7-point Laplacians on cubes that grow with the ranks. Columns: Open MPI's eager limit in bytes,
+samples in {rounds}; 7-point Laplacians on cubes that grow with the ranks. Columns: Open MPI's eager limit in bytes,
 of shared memory and TCP alike. It refuses 0; with 64 no message is eager, with 8 MB all are. Spread: by how much the
 longest time exceeds the shortest.
 
@@ -59,7 +59,8 @@ def page(report, file):
     shares = ", ".join(f"{100 * share_of(line):.0f} % with a look-ahead of {line['look_ahead']} "
                        f"({line['recorded_seconds']:.2f} s)" for line in lines)
     return HEAD.format(file=file.relative_to(common.ROOT), commit=report["commit"], **report["machine"],
-                       samples=report["rounds"] * report["samples_per_round"], rounds=report["rounds"], table=table,
+                       samples=report["rounds"] * report["samples_per_round"], table=table,
+                       rounds=f"{report['rounds']} round{'s' if report['rounds'] > 1 else ''}",
                        ranks=lines[0]["ranks"], shares=shares,
                        inside=largest_spreads(one for one in report["results"] if one["hosts"] == 1),
                        between=largest_spreads(one for one in report["results"] if one["hosts"] > 1))

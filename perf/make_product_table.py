@@ -112,7 +112,7 @@ def page(path):
     for name, size in titles:
         runs = [run for run in report["runs"] if run["problem"].split(",")[0].split(" ")[0] == name and
                 run["size"] == size]
-        sizes = ", ".join(f"{run['ranks']} ranks: {run['rows']:,} rows, {run['entries']:,} entries"
+        sizes = ", ".join(f"{run['ranks']} rank{'s' if run['ranks'] > 1 else ''}: {run['rows']:,} rows, {run['entries']:,} entries"
                           for run in runs if run["numbering"] == "natural")
         rows = [row for run in runs for row in rows_of(run)]
         table = common.markdown_table(head, rows, ["---", *["--:"] * (len(head) - 2), "---"])

@@ -27,7 +27,7 @@ up afterwards. They reach
 {pack_limit} and {unpack_limit} of the speed of memcpy, and {values_pack_limit} and {values_unpack_limit} for values alone.
 Tpetra's packing is close to memcpy too. A whole transfer takes {moved} of Tpetra's time ({moved_others} for permuted and uneven matrices), for it
 also finds the columns of the new matrix, and MPI moves the same bytes; values alone take {moved_values}
-({moved_values_others}). Rows that stay on their rank take {stay} of Tpetra's time, and {stay_copies} times that of copying the arrays of the
+({moved_values_others}). From 10,000 rows on, those that stay on their rank take {stay} of Tpetra's time, and {stay_copies} times that of copying the arrays of the
 matrix, for the new one has memory of its own; values alone {stay_values} times. Permuted and uneven ones take {stay_copies_others} and
 {stay_values_others} times a copy: a row of 5 entries costs more than its entries. {elements:,} elements are assembled
 in {first} of FECrsMatrix' time at first, {second} and in {again} of it again. Below 1,000 rows, starting threads and lists cost

@@ -64,7 +64,7 @@ std::vector<ExchangePlan> buildPlans(SetupTransport& transport, const NodeTopolo
                                      const std::vector<Pattern>& patterns);
 
 /// The same for patterns and nodes of which buildPlans() has made plans, along a route that is the same on all ranks:
-/// saves the collective operation that makes sure of it.
+/// saves the collective operation that makes sure of it. \note Collective. \throws BadInput if a route loses a value
 std::vector<ExchangePlan> buildPlansAgain(SetupTransport& transport, const NodeTopology& topology, Route& route,
                                           const std::vector<Pattern>& patterns);
 

@@ -58,7 +58,7 @@ class NodeTopology {
   int nodeOf(int rank) const;
   int localRankOf(int rank) const;
   int numRanksOn(int node) const;
-  /// The rank with local rank `local` on `node`.
+  /// The rank with local rank `local` on `node`. \throws BadInput, as its neighbours, if there is none
   int rankOn(int node, int local) const;
   /// The lowest rank of `node`.
   int leaderOf(int node) const { return rankOn(node, 0); }

@@ -105,7 +105,7 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
   std::unique_ptr<State> state_;
 };
 
-/// The one-line change: `A = Komvos::makeNodeAware(A);` \note Collective.
+/// The one-line change: `A = Komvos::makeNodeAware(A);` \note Collective, and throws, as the constructor.
 template <class Scalar, class LocalOrdinal, class GlobalOrdinal, class Node>
 Teuchos::RCP<NodeAwareCrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>> makeNodeAware(
     const Teuchos::RCP<const Tpetra::CrsMatrix<Scalar, LocalOrdinal, GlobalOrdinal, Node>>& matrix,

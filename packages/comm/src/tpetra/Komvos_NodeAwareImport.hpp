@@ -99,7 +99,7 @@ class NodeAwareImport : public Teuchos::Describable {
     Pattern pattern;
     std::vector<int> staysFrom, staysTo;  ///< owned and overlapping index of each entry that stays on this rank
   };
-  /// \throws BadInput on all ranks also if a pattern does not fit its maps, or those of other ranks
+  /// \note Collective. \throws BadInput on all ranks, also if a pattern does not fit its maps, or those of other ranks
   static std::vector<std::unique_ptr<NodeAwareImport>> several(MPI_Comm comm, std::vector<PatternTransfer> transfers,
                                                                const ExchangeOptions& options = {});
   ~NodeAwareImport() override;

@@ -23,7 +23,7 @@ class WholeVectorOperator {
   /// Y = A X.
   /// \param X whole, the same on all ranks; its map is not looked at, but for its length
   /// \param Y over the range map, as many columns
-  /// \note Collective.
+  /// \note Collective. \throws what apply() throws; of Komvos' operators PlanMismatch where a vector does not fit
   virtual void applyToWhole(const whole_multivector_type& X, whole_multivector_type& Y) const = 0;
 };
 

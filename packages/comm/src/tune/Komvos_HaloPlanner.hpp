@@ -45,7 +45,7 @@ PlannedHalo planHalo(MPI_Comm comm, Pattern pattern, const ExchangeOptions& opti
 
 /// Several halos of one communicator, such as those of a multigrid level: ranks agree on all of them in two collective
 /// operations, which one halo takes as well.
-/// \param patterns one for each halo, equally many on all ranks
+/// \param patterns one for each halo, equally many on all ranks \note Collective, and throws, as planHalo()
 std::vector<PlannedHalo> planHalos(MPI_Comm comm, std::vector<Pattern> patterns, const ExchangeOptions& options);
 
 namespace Impl {

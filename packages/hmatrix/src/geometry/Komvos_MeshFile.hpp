@@ -8,10 +8,10 @@
 
 namespace Komvos {
 
-/// Reads OBJ, OFF and STL by the library Assimp, and Gmsh's MSH (versions 2.2 and 4.1, text or binary), told apart by
-/// what the file is called. Polygons become triangles; of a Gmsh mesh, the surface triangles and quadrangles count, of
+/// Reads OBJ, OFF and STL by the library Assimp, and Gmsh's MSH (versions 2.2 and 4.1, text or binary), as the ending
+/// of the file's name says. Polygons become triangles; of a Gmsh mesh, the surface triangles and quadrangles count, of
 /// curved ones their corners. Vertices at exactly the same place become one, as STL repeats them; those of no triangle
-/// are left out. The list `body` is set by bodiesOf(); nothing else is mended: see checkMesh().
+/// are left out. The list `body` is set by bodiesOf(); nothing else is repaired: see checkMesh().
 ///
 /// Assimp keeps coordinates in 32 bits: those of OBJ, OFF and STL are rounded to 6e-8 of their size. A mesh that is far
 /// from the origin in comparison with its triangles should be moved there first, as vertices may fall together.
