@@ -135,8 +135,8 @@ int plainIterations(const OperatorOf<Scalar>& A, const OperatorOf<Scalar>& M, co
   return 500;
 }
 
-/// As the textbook's method solves it. (Belos' of Trilinos 13.2 needs 111 iterations instead
-/// of 19 for the complex one.)
+/// As the textbook's method solves it. Not as Belos', which in Trilinos 13.2 needs 111 iterations instead of 19 where
+/// numbers are complex.
 template <class Scalar>
 void expectSolutions(double tolerance) {
   const auto comm = Tpetra::getDefaultComm();

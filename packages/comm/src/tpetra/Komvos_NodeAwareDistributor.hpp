@@ -70,6 +70,7 @@ class NodeAwareDistributor {
     std::memcpy(exportIDs.data(), asked.data(), asked.size() * sizeof(int));
     createFromSends(view(exportProcIDs));
   }
+  /// The same with Teuchos' arrays, as Tpetra's Distributor has them. \note Collective, and throws, as above.
   template <class Ordinal>
   void createFromRecvs(const Teuchos::ArrayView<const Ordinal>& remoteIDs,
                        const Teuchos::ArrayView<const int>& remoteProcIDs, Teuchos::Array<Ordinal>& exportIDs,

@@ -117,8 +117,8 @@ class BiCGStabIteration
  protected:
   enum class Column { active, frozen };
 
-  /// Vectors of work. Where host and device are one memory, they know where it is: to ask Tpetra takes longer than a
-  /// short kernel, and there are a dozen for each.
+  /// Vectors of work. Where host and device are one memory, they know where it is: to ask Tpetra for the dozen that a
+  /// step reads takes as long as a short kernel.
   class Vectors {
    public:
     Vectors() = default;
@@ -199,8 +199,6 @@ class BiCGStabIteration
   int numColumns() const { return numColumns_; }
   bool isActive(int j) const { return columns_[j] == Column::active; }
   multivector_type& x() const { return *x_; }
-  Belos::OutputManager<Scalar>& printer() const { return *printer_; }
-  const problem_type& problem() const { return *problem_; }
   /// For so many numbers; over this rank alone, if vectors are replicated.
   /// \param error that this rank has met before, or nothing \note Collective. \throws BadInput on all ranks if one has
   /// any
