@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "Komvos_Error.hpp"
 #include "Komvos_KokkosShim.hpp"
 #include "support/failing_kokkos.hpp"
 #include "support/variants.hpp"
@@ -335,9 +336,18 @@ TEST_P(Variant, HasVectorsOnAllRanksOrThrowsOnAll) {
   for (const int guilty : {size < 3 ? 0 : 1, size - 1}) {  // which have rows
     Solver solver(problem, list());
     int failures = 0;
+    // What else happens is printed here: ranks that are not in step may not come to the comparison below.
+    const auto solve = [&] {
+      try {
+        EXPECT_EQ(Belos::Converged, solver.solve());
+      } catch (const Komvos::Error& error) {
+        EXPECT_NE(std::string(error.what()).find(KokkosFailure().what()), std::string::npos) << error.what();
+        throw;
+      }
+    };
     failInTurn(
-        guilty, "MV::", [&] { solver.solve(); },
-        [&](Thrown thrown) { failures += expectErrorOnAllOrNone(thrown) ? 1 : 0; }, Failing::allocations);
+        guilty, "MV::", solve, [&](Thrown thrown) { failures += expectErrorOnAllOrNone(thrown) ? 1 : 0; },
+        Failing::allocations);
     EXPECT_GE(failures, 7) << "fewer than there are vectors";
     x.putScalar(0);
     problem->setProblem();
