@@ -12,6 +12,7 @@
 #include "Komvos_DeviceRows.hpp"
 #include "Komvos_Exchange.hpp"
 #include "Komvos_ExchangePlan.hpp"
+#include "Komvos_GatherKernels.hpp"
 #include "Komvos_HaloUse.hpp"
 #include "Komvos_HostRows.hpp"
 #include "Komvos_LargeArray.hpp"
@@ -152,6 +153,10 @@ void OverlappedProduct<Matrix>::copyOwned(const const_view& x, value_type* copie
   };
   if (copies) {
     switch (columns) {
+      case 1:
+        copyRows<value_type, execution_space, index_view>(space_, copyOwnedLabel, numSame_, {copied, 0}, source, 1,
+                                                          false);
+        break;
       case 2:
         copy(std::integral_constant<int, 2>());
         break;
