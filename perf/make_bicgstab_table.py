@@ -27,7 +27,8 @@ long as the faster of our two variants, {petsc_plain_best} and {petsc_cost_best}
 {mpi_sums} times as long. Hiding them saves little here, for all ranks share two cores, and a rank that waits leaves its core to others.
 Contiguous slabs give every rank two neighbours at most, so there is little for node-aware products to save: {ours_slabs} of
 Belos' time, and PETSc's best takes {petsc_slabs} times as long as ours by default, {petsc_slabs_best} times as long as our
-best. On one node {ours_on_node} of Belos' time by default, and PETSc's best takes {petsc_on_node} times as long.
+best. On one node, with a core for each rank, {ours_own_core} of Belos' time by default, and PETSc's best takes {petsc_own_core} times as long;
+where two ranks share a core, {ours_on_node} and {petsc_on_node} times.
 {replicated}"""
 BYTES = """
 ## Memory traffic of an iteration
@@ -68,6 +69,10 @@ def by_default(report):
     variant = "merged" if report["network"] == "one node" else "pipelined"
     return next(one["iteration_of_belos"] for one in report["results"]
                 if one["variant"] == f"Komvos {variant}, Komvos' products")
+
+
+def shares_cores(report):
+    return report["ranks"] > report["cores"]
 
 
 def span(values):
@@ -112,7 +117,8 @@ def reading(reports):
     graph = [report for report in between if report["partition"] == "graph"]
     all_graph = [report for report in reports if "cluster" in report["network"] and report["partition"] == "graph"]
     slabs = [report for report in between if report["partition"] != "graph"]
-    on_node = [report for report in with_petsc if report["network"] == "one node"]
+    on_node = [report for report in with_petsc if report["network"] == "one node" and shares_cores(report)]
+    own_core = [report for report in with_petsc if report["network"] == "one node" and not shares_cores(report)]
     spheres = [report for report in reports if report["problem"].startswith("two spheres")]
 
     def ours(chosen):
@@ -131,7 +137,8 @@ def reading(reports):
                           petsc_plain=petsc(plain), petsc_cost=petsc(cost), petsc_plain_best=petsc_to_best(plain),
                           petsc_cost_best=petsc_to_best(cost), ours_slabs=ours(slabs), petsc_slabs=petsc(slabs),
                           petsc_slabs_best=petsc_to_best(slabs), ours_on_node=ours(on_node),
-                          petsc_on_node=petsc(on_node), replicated=replicated(spheres))
+                          petsc_on_node=petsc(on_node), ours_own_core=ours(own_core), petsc_own_core=petsc(own_core),
+                          replicated=replicated(spheres))
 
 
 def elsewhere(shown):
@@ -142,7 +149,7 @@ def elsewhere(shown):
         reports = [report for report in reports
                    if any(one["variant"].startswith("PETSc") for one in report["results"])]
         wide = [report for report in reports if report["ranks"] > 16]
-        reports = [report for report in reports if report["ranks"] <= 16]
+        reports = [report for report in reports if report["ranks"] <= 16 and shares_cores(report)]
         if not reports:
             continue
 

@@ -6,6 +6,7 @@
   wide        4 hosts x 16 ranks
   wide-100us  the same, with that cost of a message
   one-node    4 ranks on this machine
+  two-ranks   2 ranks on this machine
 
 Writes perf/results/<processor>/<date>-<commit>-bicgstab-<run>-<problem>.json. Run it as root on a quiet machine; it takes
 more than an hour. make_bicgstab_table.py then makes the page. PETSc takes part where it is installed (Debian:
@@ -37,6 +38,7 @@ def runs():
         "wide-100us": (common.virtual_cluster(4, 16, TIMEOUT, "--message-cost", "100us"), 64,
                        "virtual cluster, 4 hosts x 16 ranks, 100 us a message at each host's card", 15),
         "one-node": (["mpirun", "-n", 4], 4, "one node", 30),
+        "two-ranks": (["mpirun", "-n", 2], 2, "one node", 30),
     }
 
 

@@ -1,10 +1,9 @@
 #include "Komvos_SetupTransport.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <numeric>
 
+#include "Komvos_Backoff.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_PrivateComm.hpp"
 
@@ -67,7 +66,7 @@ std::vector<std::vector<SetupMessage>> MpiSetupTransport::exchange(std::vector<s
       }
     }
     if (!arrived && !done) {
-      sched_yield();  // where ranks share cores, MPI does not do it everywhere: the one we wait for may need this core
+      Impl::Backoff::yieldUnlessMpiDoes();  // where ranks share cores, the one we wait for may need this one
     }
   }
   std::sort(in.begin(), in.end(), [](const SetupMessage& a, const SetupMessage& b) { return a.peer < b.peer; });
@@ -84,7 +83,7 @@ std::vector<std::vector<SetupMessage>> MpiSetupTransport::exchangeKnown(std::vec
   std::vector<SetupMessage> in;
   for (const int source : sources.at(0)) {
     while (!receiveIfThere(comm_->get(), source, Impl::PrivateComm::knownSetupTag, in)) {
-      sched_yield();
+      Impl::Backoff::yieldUnlessMpiDoes();
     }
   }
   mpiCheck(MPI_Waitall(static_cast<int>(sends.size()), sends.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");

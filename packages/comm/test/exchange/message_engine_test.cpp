@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "Komvos_Backoff.hpp"
 #include "Komvos_Error.hpp"
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_ProgressHook.hpp"
@@ -400,6 +402,18 @@ std::vector<Pattern> oneSource(int size, int values) {
 }
 
 /// The others begin only when rank 0 has ended: if it waited for its sends, nobody would go on.
+TEST(Backoff, KnowsWhetherMpiYields) {
+#ifdef OPEN_MPI
+  const char* const set = std::getenv("OMPI_MCA_mpi_yield_when_idle");
+  if (set == nullptr) {
+    GTEST_SKIP() << "OMPI_MCA_mpi_yield_when_idle is not set";
+  }
+  EXPECT_EQ(std::string(set) == "1", Komvos::Impl::mpiYieldsWhenIdle());
+#else
+  EXPECT_FALSE(Komvos::Impl::mpiYieldsWhenIdle());
+#endif
+}
+
 TEST(LatePartner, DoesNotHoldUpARankThatHasWhatItNeeds) {
   const int size = worldSize();
   for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {

@@ -160,7 +160,7 @@ void NonBlockingSum<Real>::wait() {
   }
   Backoff backoff(*comm_);
   for (progress(); state_ != State::idle && state_ != State::arrived; progress()) {
-    state_ == State::reducing ? Backoff::yield() : backoff.pause();
+    state_ == State::reducing ? Backoff::yieldUnlessMpiDoes() : backoff.pause();
   }
   state_ = State::idle;
   if (shares_) {

@@ -135,7 +135,7 @@ void MessageEngine::poll(bool wait) {
     if (hooked) {
       ProgressHook::runAll();
     }
-    waitsForMpi ? Backoff::yield() : backoff.pause();
+    waitsForMpi ? Backoff::yieldUnlessMpiDoes() : backoff.pause();
   }
 }
 
