@@ -401,7 +401,7 @@ std::vector<Pattern> oneSource(int size, int values) {
   return patterns;
 }
 
-/// The others begin only when rank 0 has ended: if it waited for its sends, nobody would go on.
+/// Through ctest, with the setting on and off. A hand-made run without it leaves the choice to mpirun.
 TEST(Backoff, KnowsWhetherMpiYields) {
 #ifdef OPEN_MPI
   const char* const set = std::getenv("OMPI_MCA_mpi_yield_when_idle");
@@ -414,6 +414,7 @@ TEST(Backoff, KnowsWhetherMpiYields) {
 #endif
 }
 
+/// The others begin only when rank 0 has ended: if it waited for its sends, nobody would go on.
 TEST(LatePartner, DoesNotHoldUpARankThatHasWhatItNeeds) {
   const int size = worldSize();
   for (const RouteChoice& route : {RouteChoice::standard, RouteChoice::threeStep}) {
