@@ -52,16 +52,17 @@ class ReplicatedVectors;
 ///
 /// Use it as any Belos solver; registerBelosSolvers() makes Belos' factories know it as "PIPELINED BICGSTAB". Its
 /// parameters are those of Belos' BICGSTAB, with the same defaults, and "Variant", "Residual Replacement",
-/// "Check True Residual" and "Node-Aware Reductions". All right-hand sides are solved together, each with scalars of
-/// its own, in the same reductions; "Deflation Quorum" is accepted, but a column that has converged is left alone at
-/// once: products and preconditioners get the others. A preconditioner may be given from either side, or from both
-/// (Belos' BICGSTAB refuses one from the left): it is used from the right, the left one first, and residual norms are
-/// those of A x = b.
+/// "Check True Residual", "Stagnation Window" and "Node-Aware Reductions". All right-hand sides are solved together,
+/// each with scalars of its own, in the same reductions; "Deflation Quorum" is accepted, but a column that has
+/// converged is left alone at once: products and preconditioners get the others. A preconditioner may be given from
+/// either side, or from both (Belos' BICGSTAB refuses one from the left): it is used from the right, the left one
+/// first, and residual norms are those of A x = b.
 ///
 /// solve() returns Belos::Unconverged after the last iteration, after breakdowns that restarts do not help, where
-/// rounding errors allow no more, or if a residual is not a number; the stream of Belos::Warnings says which. The
-/// solution is then the last one. A column that breaks down, or whose residual rounding errors keep too large, is left
-/// as it is while others go on.
+/// rounding errors allow no more, where a residual has stood still for a long time, or if one is not a number; the
+/// stream of Belos::Warnings says which. The solution is then the last one. A column that breaks down or stands still,
+/// or whose residual rounding errors keep too large, is left as it is while others go on; one that is not a number ends
+/// the solve.
 ///
 /// All functions that Belos' solvers call are collective where theirs are. The operator's domain and range maps must be
 /// the same. Instantiated for all types of the installed Tpetra whose scalar is floating-point.
@@ -101,7 +102,8 @@ class PipelinedBiCGStab
   /// Missing parameters keep their values. \throws Teuchos::Exceptions::InvalidParameter, or std::invalid_argument
   void setParameters(const Teuchos::RCP<Teuchos::ParameterList>& parameters) override;
   /// A test of the user's own, combined with the one of the tolerance. With SEQ or AND it may ask for more: all columns
-  /// go on until it passes. "Output Style" is Belos::General then, as other styles print tests of residuals only.
+  /// go on until it passes. If it is one of Belos' tests of residuals, "Check True Residual" holds for it. "Output
+  /// Style" is Belos::General then, as other styles print tests of residuals only.
   void setUserConvStatusTest(const Teuchos::RCP<status_test_type>& test,
                              const typename combination_type::ComboType& how = combination_type::SEQ) override;
   /// Asked in each iteration; if it passes, the solve ends.
@@ -109,8 +111,8 @@ class PipelinedBiCGStab
   void reset(Belos::ResetType type) override;
 
   /// \throws BadInput on all ranks if one has no memory for its vectors; std::logic_error if the problem is not set;
-  /// std::invalid_argument if it has a left preconditioner and "Implicit Residual Scaling" is by a norm of something
-  /// preconditioned
+  /// std::invalid_argument if its vectors do not fit, or if it has a left preconditioner and "Implicit Residual
+  /// Scaling" is by a norm of something preconditioned
   Belos::ReturnType solve() override;
 
   /// Of the last solve.
@@ -127,6 +129,7 @@ class PipelinedBiCGStab
   using replicated_type = Impl::ReplicatedVectors<LocalOrdinal, GlobalOrdinal, Node>;
 
   void requireComparableScaling() const;
+  void requireVectorsThatFit() const;
   void makeTests();
   std::string chooseVariant() const;
   std::shared_ptr<const replicated_type> replicated();

@@ -83,9 +83,14 @@ Teuchos::RCP<const Teuchos::ParameterList> PipelinedBiCGStab<S, L, G, N>::getVal
   list->set("Variant", std::string("auto"),
             "auto, pipelined, merged: two blocking reductions; or replicated, replicated-pipelined: whole vectors on "
             "every rank, no reductions.");
-  list->set("Residual Replacement", true, "Compute residuals anew where rounding errors have grown too large.");
+  list->set("Residual Replacement", true,
+            "Compute residuals anew where rounding errors have grown too large; pipelined variants only.");
   list->set("Node-Aware Reductions", true, "Add up within nodes through shared memory, then one rank of each node.");
   list->set("Check True Residual", true, "Compute it before a system counts as solved.");
+  list->set(
+      "Stagnation Window", 500,
+      "Give up a system whose residual norm has not fallen by a tenth in so many iterations, nor in as many as it "
+      "took to fall so far; 0: never.");
   validParameters_ = list;
   return validParameters_;
 }
@@ -103,6 +108,10 @@ void PipelinedBiCGStab<S, L, G, N>::setParameters(const Teuchos::RCP<Teuchos::Pa
   if (given.isParameter("Variant")) {
     Impl::requireVariant(given.get<std::string>("Variant"));
   }
+  TEUCHOS_TEST_FOR_EXCEPTION(given.isParameter("Stagnation Window") && given.get<int>("Stagnation Window") < 0,
+                             std::invalid_argument,
+                             "Komvos::PipelinedBiCGStab: \"Stagnation Window\" is "
+                                 << given.get<int>("Stagnation Window") << ", not 0 or more");
   // Two names for the same thing. If both are given, the one that is new counts, then the older name, as in Belos.
   const std::string newer = "Implicit Residual Scaling", older = "Residual Scaling";
   if (given.isParameter(newer) || given.isParameter(older)) {
@@ -196,6 +205,21 @@ std::string PipelinedBiCGStab<S, L, G, N>::chooseVariant() const {
   return isSmall && Impl::detectedTopology(*own)->numNodes() > 1 ? "pipelined" : "merged";
 }
 
+/// Kernels go through the rows of vectors side by side.
+template <class S, class L, class G, class N>
+void PipelinedBiCGStab<S, L, G, N>::requireVectorsThatFit() const {
+  const auto& x = *problem_->getLHS();
+  const auto& b = *problem_->getRHS();
+  const auto& map = *problem_->getOperator()->getDomainMap();
+  const bool fit = x.getNumVectors() == b.getNumVectors() && x.getMap()->isSameAs(map) && b.getMap()->isSameAs(map);
+  TEUCHOS_TEST_FOR_EXCEPTION(!fit, std::invalid_argument,
+                             "Komvos::PipelinedBiCGStab: the solution has "
+                                 << x.getNumVectors() << " columns of " << x.getGlobalLength()
+                                 << " elements and the right-hand side " << b.getNumVectors() << " of "
+                                 << b.getGlobalLength() << "; they need as many, over the operator's domain map ("
+                                 << map.getGlobalNumElements() << " elements)");
+}
+
 /// Null if the vectors of the variant are dealt out. \note Collective.
 template <class S, class L, class G, class N>
 auto PipelinedBiCGStab<S, L, G, N>::replicated() -> std::shared_ptr<const replicated_type> {
@@ -218,6 +242,7 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
                              "Komvos::PipelinedBiCGStab::solve: the linear problem is "
                                  << (problem_.is_null() ? "null" : "not set: call its setProblem()"));
   requireComparableScaling();
+  requireVectorsThatFit();
   const std::string label = parameters_->get<std::string>("Timer Label");
   timer_ = Teuchos::TimeMonitor::getNewCounter(label + ": PipelinedBiCGStab total solve time");
   makeTests();
@@ -233,6 +258,7 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
   options.checkTrueResidual = parameters_->get<bool>("Check True Residual");
   options.nodeAwareSums = parameters_->get<bool>("Node-Aware Reductions");
   options.maxIterations = parameters_->get<int>("Maximum Iterations");
+  options.stagnationWindow = parameters_->get<int>("Stagnation Window");
   variant_ = chooseVariant();
   std::unique_ptr<Iteration> iteration;
   if (wasPipelined()) {
@@ -245,8 +271,8 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
   {
     Teuchos::TimeMonitor monitor(*timer_);
     iteration->setDebugTest(debugTest_);
-    if (!userTest_.is_null() && userCombination_ != combination_type::OR) {
-      iteration->setStricterTest(convergenceTest_, userTest_);
+    if (!userTest_.is_null()) {
+      iteration->setUsersTest(convergenceTest_, userCombination_ != combination_type::OR);
     }
     iteration->initialize();
     iteration->iterate();
@@ -267,6 +293,11 @@ Belos::ReturnType PipelinedBiCGStab<S, L, G, N>::solve() {
       known ? *std::max_element(values->begin(), values->end()) : std::numeric_limits<magnitude_type>::quiet_NaN();
   const bool converged = known && iteration->stop() == Impl::BiCGStabStop::none && !iteration->isDisproved() &&
                          convergenceTest_->getStatus() == Belos::Passed;
+  if (!converged && iteration->stop() == Impl::BiCGStabStop::none) {
+    printer_->stream(Belos::Warnings) << "Komvos::PipelinedBiCGStab: not converged after " << numIters_
+                                      << " iterations; the largest scaled residual norm is " << achievedTolerance_
+                                      << std::endl;
+  }
   return converged ? Belos::Converged : Belos::Unconverged;
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <BelosStatusTestMaxIters.hpp>
+#include <cmath>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -64,6 +65,9 @@ TEST(Pipelined, RefusesParametersThatItDoesNotKnow) {
   const auto variant = Teuchos::parameterList();
   variant->set("Variant", "fastest");
   EXPECT_THROW(solver.setParameters(variant), std::invalid_argument);
+  const auto window = Teuchos::parameterList();
+  window->set("Stagnation Window", -1);
+  EXPECT_THROW(solver.setParameters(window), std::invalid_argument);
   EXPECT_EQ("auto", solver.getCurrentParameters()->get<std::string>("Variant")) << "nothing has changed";
   EXPECT_THROW(solver.solve(), std::logic_error);
 }
@@ -170,15 +174,52 @@ TEST_P(Variant, DoesNotTakeTheUsersWordForARecursiveResidual) {
   for (const bool alone : {true, false}) {
     const auto tiny = rcp(new ResidualTest(1e-18));
     const auto combined = rcp(new Combination(Combination::AND, tiny, rcp(new Always)));
-    Solver solver;
-    solver.setParameters(list(1e-6, 300));
-    if (alone) {
-      solver.setUserConvStatusTest(tiny, Combination::SEQ);
-    } else {
-      solver.setUserConvStatusTest(combined, Combination::SEQ);
+    for (const auto how : {Combination::SEQ, Combination::OR}) {
+      Solver solver;
+      solver.setParameters(list(how == Combination::OR ? 1e-19 : 1e-6, 300));
+      if (alone) {
+        solver.setUserConvStatusTest(tiny, how);
+      } else {
+        solver.setUserConvStatusTest(combined, how);
+      }
+      Vector x(A->getDomainMap(), 1);
+      EXPECT_FALSE(solveWith(solver, A, Teuchos::null, *b, x).converged) << alone << " " << how;
     }
-    Vector x(A->getDomainMap(), 1);
-    EXPECT_FALSE(solveWith(solver, A, Teuchos::null, *b, x).converged) << alone;
+  }
+}
+
+/// A right-hand side whose squares overflow: anything divided by its norm would be zero.
+TEST_P(Variant, DoesNotTakeDivisionByInfinityForConvergence) {
+  const auto A = someMatrix();
+  const auto b = rightHandSide(*A);
+  b->scale(1e160);
+  Vector x(A->getDomainMap(), 1);  // the solution, so that the residual is small enough
+  for (std::size_t k = 0; k < x.getLocalLength(); ++k) {
+    const auto row = static_cast<double>(x.getMap()->getGlobalElement(static_cast<int>(k)));
+    x.replaceLocalValue(static_cast<int>(k), 0, 1e160 * (1 + std::sin(0.3 * row)));
+  }
+  const auto parameters = list();
+  parameters->set("Implicit Residual Scaling", "Norm of RHS");
+  const auto problem = rcp(new Problem(A, Teuchos::rcpFromRef(x), b));
+  problem->setProblem();
+  Solver solver(problem, parameters);
+  EXPECT_EQ(Belos::Unconverged, solver.solve());
+}
+
+TEST_P(Variant, RefusesVectorsThatDoNotFit) {
+  class Zero : public Watched {  // which does not look at its vectors
+   public:
+    using Watched::Watched;
+    void apply(const Vector&, Vector& y, Teuchos::ETransp, double, double) const override { y.putScalar(0); }
+  };
+  const auto A = rcp(new Zero(someMatrix())), other = rcp(new Zero(someMatrix(26)));
+  const Vector tooMany(A->getRangeMap(), 2), tooLong(other->getRangeMap(), 1);
+  Vector x(A->getDomainMap(), 1);
+  for (const Vector* b : {&tooMany, &tooLong}) {
+    const auto problem = rcp(new Problem(A, Teuchos::rcpFromRef(x), Teuchos::rcpFromRef(*b)));
+    Solver solver(problem, list());
+    problem->setProblem(Teuchos::rcpFromRef(x), Teuchos::rcpFromRef(*b));
+    EXPECT_THROW(solver.solve(), std::invalid_argument) << b->getNumVectors();
   }
 }
 

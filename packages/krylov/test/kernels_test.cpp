@@ -42,7 +42,7 @@ TEST(DotsInOrder, HaveEachRowOnceByOneThreadAndByTeams) {
     for (const bool byTeams : {false, true}) {
       const List as = deviceList<Memory>("a", a), bs = deviceList<Memory>("b", b),
                  ones = deviceList<Memory>("ones", std::vector<double>(n, 1.0));
-      Kokkos::View<double*, Memory> partial;
+      const Komvos::Impl::PartialDots<double, Memory> partial(n);
       EXPECT_EQ(expected, runRowsInOrder(Space(), "dots", n, ThreeDots{as, bs, ones}, partial, byTeams))
           << n << " rows";
       const auto written = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), as);

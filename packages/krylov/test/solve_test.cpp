@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -283,6 +284,43 @@ TEST_P(Variant, MultipliesOnlyColumnsThatAreNotSolved) {
     EXPECT_LE(A->columns, 4 * whole + 2 * (A->calls - whole));
     EXPECT_LE(M->columns, 2 * M->calls);
   }
+}
+
+/// What is computed anew for a column that may have converged is so for that column alone.
+TEST_P(Variant, TakesNoMoreProductsForSeveralSystemsThanForEach) {
+  const auto A = rcp(new Watched(someMatrix()));
+  const int columns = 4;
+  const auto b = rightHandSide(*A);
+  Vector solution(A->getDomainMap(), 1);
+  Solver exact;
+  exact.setParameters(list(1e-11));
+  ASSERT_TRUE(solveWith(exact, A, Teuchos::null, *b, solution).converged);
+  // One guess is better than the other, so that they meet the tolerance after other numbers of steps.
+  const auto count = [&](const std::vector<int>& which) {
+    Vector side(A->getRangeMap(), which.size()), x(A->getDomainMap(), which.size());
+    for (std::size_t j = 0; j < which.size(); ++j) {
+      side.getVectorNonConst(j)->assign(*b->getVector(0));
+      x.getVectorNonConst(j)->update(1 - std::pow(0.01, which[j]), *solution.getVector(0), 0);
+    }
+    const auto problem = rcp(new Problem(A, Teuchos::rcpFromRef(x), Teuchos::rcpFromRef(side)));
+    problem->setProblem();
+    const auto parameters = list(1e-6);
+    parameters->set("Implicit Residual Scaling", "Norm of RHS");
+    parameters->set("Residual Replacement", false);
+    Solver solver(problem, parameters);
+    A->columns = 0;
+    EXPECT_EQ(Belos::Converged, solver.solve());
+    EXPECT_LE(trueResidual(*A, side, x), 1.01e-6);
+    return std::make_pair(A->columns, solver.getNumIters());
+  };
+  int alone = 0, last = 1000;
+  for (int j = 0; j < columns; ++j) {
+    const auto [multiplied, steps] = count({j});
+    alone += multiplied;
+    EXPECT_LT(steps, last) << j;
+    last = steps;
+  }
+  EXPECT_LE(count({0, 1, 2, 3}).first, alone + 4) << "rounding may cost two steps";
 }
 
 /// One column is solved from the start. Later the other one starts again.

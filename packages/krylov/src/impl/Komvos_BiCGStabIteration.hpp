@@ -9,6 +9,7 @@
 #include <BelosTpetraAdapter.hpp>
 #include <Tpetra_MultiVector.hpp>
 #include <Tpetra_Operator.hpp>
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "Komvos_BiCGStabKernels.hpp"
 #include "Komvos_ColumnDots.hpp"
 #include "Komvos_NonBlockingSum.hpp"
 #include "Komvos_ReplicatedVectors.hpp"
@@ -25,13 +27,14 @@
 namespace Komvos::Impl {
 
 /// Why the loop ended, beside the status test.
-enum class BiCGStabStop { none, notANumber, breakdown, stagnation };
+enum class BiCGStabStop { none, notANumber, breakdown, rounding, stagnation };
 
 struct BiCGStabOptions {
   bool replaceResiduals = true;  ///< where the estimated gap asks for it
   bool checkTrueResidual = true;
   bool nodeAwareSums = true;
   int maxIterations = 1000;
+  int stagnationWindow = 500;  ///< iterations without progress, at least, before a column is given up; 0: never
 };
 
 /// Counts of one solve.
@@ -41,7 +44,8 @@ struct BiCGStabCounts {
 
 /// All columns of a linear problem at once, each with scalars of its own. A column whose true residual meets the
 /// tolerance is frozen while others go on: neither the operator nor the preconditioner is applied to it any more. So is
-/// one that nothing helps; the loop ends when none is left.
+/// one that nothing helps; the loop ends when none is left. What is computed anew is so for the columns that need it
+/// alone: the vectors of the others stay.
 ///
 /// The preconditioner is the left one, then the right one, applied to what the operator is applied to: so both come
 /// from the right. Residuals are those of the problem itself, not preconditioned.
@@ -81,11 +85,11 @@ class BiCGStabIteration
   /// that print take only tests that they know.
   /// \param test may be null
   void setDebugTest(const Teuchos::RCP<status_test_type>& test) { debugTest_ = test; }
-  /// A test that passes only where the one of the tolerance and `users` do: then no column is frozen. `users` is asked
-  /// once an iteration, as part of `test`.
-  void setStricterTest(const Teuchos::RCP<status_test_type>& test, const Teuchos::RCP<status_test_type>& users) {
-    stricterTest_ = test;
-    usersTest_ = users;
+  /// The user's test, combined with the one of the tolerance. It is asked once an iteration, as part of all tests.
+  /// \param isStricter whether it must pass, too: then no column is frozen; else it may pass instead
+  void setUsersTest(const Teuchos::RCP<status_test_type>& combined, bool isStricter) {
+    combinedTest_ = combined;
+    asksForMore_ = isStricter;
   }
 
   /// From the problem's current solution. \note Collective.
@@ -149,18 +153,22 @@ class BiCGStabIteration
   /// Vectors of work and the sum. \param error that this rank has met before, or nothing
   /// \note Collective. \throws BadInput on all ranks if one has an error, such as a lack of memory
   virtual void allocate(const std::string& error) = 0;
-  /// One step for all active columns: x, r and norms_ of the next iteration. Calls askForRestart() where a column has
-  /// broken down.
+  // The following work on the columns of which worksOn() says so, and leave the vectors of work of others as they are.
+
+  /// One step: x, r and norms_ of the next iteration. Calls askForRestart() where a column has broken down.
   virtual void step() = 0;
-  /// r = b - A x, and norms_ of the active columns: one product, one reduction. The other vectors of work no longer
-  /// match r.
+  /// r = b - A x, and norms_: one product, one reduction. The other vectors of work no longer match r.
   virtual void computeResiduals() = 0;
   /// After computeResiduals(), before the next step: computes the other vectors of work. Columns whose restart is asked
   /// for get a new shadow residual, r, and forget their directions.
   virtual void continueFromResiduals() = 0;
 
-  /// Computes residuals from their definition, unless they are those already.
-  void takeTrueResiduals();
+  /// The smallest norm that the true residual may reach, by an estimate of rounding errors; 0 if nothing is known.
+  virtual double attainableNorm(int) const { return 0; }
+
+  /// Computes the residuals of these columns from their definition, where they are active and not those already.
+  /// \return whether there was any such column
+  bool takeTrueResiduals(const std::vector<bool>& columns);
 
   void askForRestart(int column, const std::string& why);
   bool restartsAskedFor() const;
@@ -198,6 +206,7 @@ class BiCGStabIteration
   int localRows() const { return localRows_; }
   int numColumns() const { return numColumns_; }
   bool isActive(int j) const { return columns_[j] == Column::active; }
+  bool worksOn(int j) const { return works_[j]; }
   multivector_type& x() const { return *x_; }
   /// For so many numbers; over this rank alone, if vectors are replicated.
   /// \param error that this rank has met before, or nothing \note Collective. \throws BadInput on all ranks if one has
@@ -216,56 +225,79 @@ class BiCGStabIteration
 
  private:
   bool meetsTolerance(int j) const;
-  bool scalingIsANumber();
+  bool normsAreNumbers() const;
+  bool askResidualTest();
   void learnToleratedNorms();
+  void noticeStagnation();
+  void countVainResidual(int column);
   bool anyNewlyMeets() const;
-  bool asksForMore() const { return !stricterTest_.is_null(); }
   bool stopsByTolerance();
   bool stopsByStricterTest();
   bool debugTestPasses();
   bool agreesOnTrueResidual(const Teuchos::RCP<status_test_type>& test);
-  void check();
+  void check(const std::vector<bool>& claims, const Teuchos::RCP<status_test_type>& combined);
   void leaveConvergedAlone();
   void reportTrueResidual();
   void prepareStep();
   void requireProgress();
   void testAgain();
   bool anyActive() const;
+  std::vector<bool> active() const;
+  void workOn(const std::vector<bool>& columns) { works_ = columns; }
+  bool worksOnAll() const { return std::find(works_.begin(), works_.end(), false) == works_.end(); }
   BiCGStabStop firstFailure() const;
   void giveUp(BiCGStabStop stop, const std::string& text);
   void giveUpColumn(int column, BiCGStabStop why, const std::string& text);
-  /// Calls `apply` with the active columns, which stand side by side.
-  void applyToActive(const multivector_type& in, multivector_type& out,
-                     const std::function<void(const multivector_type&, multivector_type&)>& apply) const;
+  /// Copies of columns that do not stand side by side, of one map.
+  struct Packed {
+    Teuchos::RCP<multivector_type> in, out;
+  };
+  Packed& packed(const multivector_type& in, const multivector_type& out) const;
+  Teuchos::Array<std::size_t> columnsOfWork() const;
+  /// Calls `apply` with the columns that are worked on, which stand side by side.
+  void applyToColumns(const multivector_type& in, multivector_type& out,
+                      const std::function<void(const multivector_type&, multivector_type&)>& apply) const;
   void preconditionDistributed(const multivector_type& in, multivector_type& out) const;
-  /// Lets `compute` set `own`, and gathers it. If it throws, no rank waits for this one.
-  void computeAndGather(const std::function<void()>& compute, const multivector_type& own, multivector_type& out,
+  /// Before a gather: if it throws, no rank waits for this one.
+  void computeOrAbandon(const std::function<void()>& compute) const;
+  /// Lets `compute` set the columns of own_ that are worked on, and gathers these.
+  void computeAndGather(const std::function<void()>& compute, multivector_type& out,
                         const std::function<void()>& whileGathered) const;
   Teuchos::RCP<multivector_type> newDistributedVectors(int columns) const;
 
   Teuchos::RCP<problem_type> problem_;
   Teuchos::RCP<Belos::OutputManager<Scalar>> printer_;
-  Teuchos::RCP<status_test_type> test_, debugTest_, stricterTest_, usersTest_;
-  bool disproved_ = false;  // what the stricter test has found last, by the true residual
+  Teuchos::RCP<status_test_type> test_, debugTest_;
+  Teuchos::RCP<status_test_type> combinedTest_;  // of the tolerance and the user's, if there is one
+  bool asksForMore_ = false;                     // it passes only if both do
+  bool disproved_ = false;                       // what it said last is not so for the true residuals
   Teuchos::RCP<residual_test_type> residualTest_;
   std::shared_ptr<const replicated_type> replicated_;
   const WholeVectorOperator<Scalar, LocalOrdinal, GlobalOrdinal, Node>* wholeOperator_ = nullptr;  // if A is one
   Teuchos::RCP<multivector_type> x_;
   Teuchos::RCP<multivector_type> wholeB_, own_;  // if replicated; own_: results before they are gathered
-  Kokkos::View<impl_scalar_type*, typename Node::device_type> partialDots_;
+  Teuchos::RCP<multivector_type> between_;       // the left and the right preconditioner
+  mutable Packed packed_[2];                     // of dealt-out vectors, and from whole ones; where needed
+  PartialDots<impl_scalar_type, typename Node::device_type> partialDots_;
   int numColumns_ = 0, localRows_ = 0, numIters_ = 0;
   bool initialized_ = false;
-  bool residualsAreTrue_ = false;  // r is b - A x, computed since the last step
-  bool isReady_ = false;           // for a step: the other vectors of work match r
   BiCGStabStop stop_ = BiCGStabStop::none;
   std::vector<Column> columns_;
   std::vector<double> toleratedNorms_;
-  std::vector<bool> restarts_;
   // Of each column:
+  std::vector<bool> works_;           // worksOn()
+  std::vector<bool> residualIsTrue_;  // r is b - A x, computed since the last step
+  std::vector<bool> isReady_;         // for a step: the other vectors of work match r
+  std::vector<bool> restartIsAsked_;
   std::vector<BiCGStabStop> failures_;  // why it was given up
-  std::vector<int> vainRestarts_, vainChecks_;
-  std::vector<double> normAtRestart_;  // when its directions were forgotten last
-  std::vector<double> leastAtCheck_;   // the smallest one that was found too large
+  std::vector<int> vainRestarts_;       // in a row, that did not make the residual smaller
+  std::vector<int> quickRestarts_;      // the same, each soon after the one before
+  std::vector<int> restartedAt_;        // iteration
+  std::vector<double> normAtRestart_;   // when its directions were forgotten last
+  std::vector<int> vainResiduals_;      // true ones in a row, not smaller than any before
+  std::vector<double> leastTrueNorm_;   // of those that were too large
+  std::vector<double> leastNorm_;       // that it has come to
+  std::vector<int> leastNormAt_;        // iteration
 };
 
 }  // namespace Komvos::Impl

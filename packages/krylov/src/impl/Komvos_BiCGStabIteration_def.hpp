@@ -4,6 +4,7 @@
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <sstream>
 
 #include "Komvos_BiCGStabIteration.hpp"
@@ -15,17 +16,22 @@
 
 // How this works. iterate() asks the status test, which looks at the norms of the recursive residuals and prints them,
 // then does a step. As soon as a column seems to have converged, check() computes its true residual; if that meets the
-// tolerance too, the column is frozen, else all go on from the true residual. A column that breaks down asks for a
-// restart. prepareStep() does what steps need after either; so a solve that ends with a check pays for one product. A
-// column that restarts, or more digits, do not help is given up: it is left as it is, and the others go on.
+// tolerance too, the column is frozen, else it goes on from the true residual. A column that breaks down asks for a
+// restart. prepareStep() does what steps need after either, for the columns that need it; so a solve that ends with a
+// check pays for one product. A column that restarts, more digits or more iterations do not help is given up: it is
+// left as it is, and the others go on.
 namespace Komvos::Impl {
 
 namespace {
 
-/// Restarts of a column in a row without the residual falling by a tenth, or true residuals that are not smaller by a
-/// tenth than the smallest of them: then nothing will help it.
-const int maxVain = 5;
+/// Restarts of a column in a row without the residual falling by a tenth, each soon after the one before; or true
+/// residuals that are not smaller by a tenth than the smallest of them: then nothing will help it.
+const int maxVain = 5, soon = 10;
 const double enoughProgress = 0.9;
+
+/// Where a true residual is so many times the smallest that rounding allows, its tolerance will not be met if it is
+/// below that: BiCGStab seldom comes closer.
+const double nearRounding = 10;
 
 }  // namespace
 
@@ -64,8 +70,12 @@ void BiCGStabIteration<S, L, G, N>::initialize() {
       x_ = newVectors();
       wholeB_ = newVectors();
       own_ = newDistributedVectors(numColumns_);
+      partialDots_ = PartialDots<impl_scalar_type, typename N::device_type>(localRows_);
     } else {  // kernels want columns at equal distances
       x_ = solution->isConstantStride() ? solution : Teuchos::rcp(new multivector_type(*solution, Teuchos::Copy));
+    }
+    if (problem_->isLeftPrec() && problem_->isRightPrec()) {
+      between_ = newDistributedVectors(numColumns_);
     }
   });
   allocate(error);
@@ -73,18 +83,20 @@ void BiCGStabIteration<S, L, G, N>::initialize() {
     replicated_->gather(*solution, *x_, {});
     replicated_->gather(*problem_->getRHS(), *wholeB_, {});
   }
-  restarts_.assign(numColumns_, true);
+  restartIsAsked_.assign(numColumns_, true);
   failures_.assign(numColumns_, BiCGStabStop::none);
-  vainRestarts_.assign(numColumns_, 0);
-  vainChecks_.assign(numColumns_, 0);
+  for (auto* counts : {&vainRestarts_, &quickRestarts_, &restartedAt_, &vainResiduals_, &leastNormAt_}) {
+    counts->assign(numColumns_, 0);
+  }
   norms_.assign(numColumns_, 0);
   toleratedNorms_.assign(numColumns_, 0);
   stop_ = BiCGStabStop::none;
   counts_ = BiCGStabCounts{};
   numIters_ = 0;
-  residualsAreTrue_ = false;
-  takeTrueResiduals();
-  normAtRestart_ = leastAtCheck_ = norms_;
+  residualIsTrue_.assign(numColumns_, false);
+  isReady_.assign(numColumns_, false);
+  takeTrueResiduals(active());
+  normAtRestart_ = leastTrueNorm_ = leastNorm_ = norms_;
   initialized_ = true;
 }
 
@@ -94,26 +106,28 @@ void BiCGStabIteration<S, L, G, N>::iterate() {
     initialize();
   }
   while (stop_ == BiCGStabStop::none) {
-    if (!std::all_of(norms_.begin(), norms_.end(), [](double norm) { return std::isfinite(norm); })) {
+    if (!normsAreNumbers()) {
       giveUp(BiCGStabStop::notANumber, "a residual is not a number");
       return;
     }
     if (x_.get() != problem_->getLHS().get()) {
       finish();  // a status test may look at the solution
     }
-    if (!scalingIsANumber()) {
+    if (!askResidualTest()) {
       giveUp(BiCGStabStop::notANumber, "the initial residual, or what residuals are divided by, is not a number");
       return;
     }
     learnToleratedNorms();
-    if (asksForMore() ? stopsByStricterTest() : stopsByTolerance()) {
+    noticeStagnation();
+    if (stop_ == BiCGStabStop::notANumber || (asksForMore_ ? stopsByStricterTest() : stopsByTolerance())) {
       return;
     }
     prepareStep();
     if (stop_ != BiCGStabStop::none) {
       return;
     }
-    residualsAreTrue_ = false;
+    residualIsTrue_.assign(numColumns_, false);
+    workOn(active());
     step();
     ++numIters_;
   }
@@ -122,9 +136,17 @@ void BiCGStabIteration<S, L, G, N>::iterate() {
 /// The beginning, too, is a restart of all columns.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::prepareStep() {
-  for (bool begins = numIters_ == 0; restartsAskedFor() || !isReady_; begins = false) {
+  bool begins = numIters_ == 0;
+  while (true) {
+    std::vector<bool> unready = active();
+    for (int j = 0; j < numColumns_; ++j) {
+      unready[j] = unready[j] && (!isReady_[j] || restartIsAsked_[j]);
+    }
+    if (std::find(unready.begin(), unready.end(), true) == unready.end()) {
+      return;
+    }
     if (restartsAskedFor() && !begins) {
-      takeTrueResiduals();
+      takeTrueResiduals(restartIsAsked_);
       requireProgress();
       if (stop_ != BiCGStabStop::none) {
         if (options_.checkTrueResidual) {
@@ -134,21 +156,45 @@ void BiCGStabIteration<S, L, G, N>::prepareStep() {
       }
       counts_.restarts += restartsAskedFor() ? 1 : 0;
     }
-    isReady_ = true;
+    begins = false;
+    for (int j = 0; j < numColumns_; ++j) {
+      unready[j] = unready[j] && isActive(j);
+      isReady_[j] = isReady_[j] || unready[j];
+    }
+    workOn(unready);
     continueFromResiduals();
   }
 }
 
 template <class S, class L, class G, class N>
-void BiCGStabIteration<S, L, G, N>::takeTrueResiduals() {
-  if (!residualsAreTrue_) {
-    computeResiduals();
-    residualsAreTrue_ = true;
-    isReady_ = false;
+bool BiCGStabIteration<S, L, G, N>::takeTrueResiduals(const std::vector<bool>& columns) {
+  std::vector<bool> needed = active();
+  for (int j = 0; j < numColumns_; ++j) {
+    needed[j] = needed[j] && columns[j] && !residualIsTrue_[j];
   }
+  if (std::find(needed.begin(), needed.end(), true) == needed.end()) {
+    return false;
+  }
+  workOn(needed);
+  computeResiduals();
+  for (int j = 0; j < numColumns_; ++j) {
+    residualIsTrue_[j] = residualIsTrue_[j] || needed[j];
+    isReady_[j] = isReady_[j] && !needed[j];
+  }
+  return true;
 }
 
-/// Where the residual of a column is small enough, its true residual is looked at, before the tests are asked.
+template <class S, class L, class G, class N>
+std::vector<bool> BiCGStabIteration<S, L, G, N>::active() const {
+  std::vector<bool> columns(numColumns_);
+  for (int j = 0; j < numColumns_; ++j) {
+    columns[j] = isActive(j);
+  }
+  return columns;
+}
+
+/// Where the residual of a column is small enough, its true residual is looked at, before the tests are asked; and
+/// those of all, where the user's test has passed instead.
 template <class S, class L, class G, class N>
 bool BiCGStabIteration<S, L, G, N>::stopsByTolerance() {
   const bool meets = anyNewlyMeets(), checks = meets && options_.checkTrueResidual;
@@ -156,14 +202,23 @@ bool BiCGStabIteration<S, L, G, N>::stopsByTolerance() {
     leaveConvergedAlone();
   }
   if (checks) {
-    check();
+    std::vector<bool> claims(numColumns_);
+    for (int j = 0; j < numColumns_; ++j) {
+      claims[j] = isActive(j) && meetsTolerance(j);
+    }
+    check(claims, Teuchos::null);
     if (stop_ == BiCGStabStop::notANumber) {
       return true;
     }
   }
   const bool ended = debugTestPasses();
-  const bool stops = test_->checkStatus(this) == Belos::Passed || ended || stop_ != BiCGStabStop::none;
-  if (stops && !checks) {
+  bool stops = test_->checkStatus(this) == Belos::Passed || ended || stop_ != BiCGStabStop::none;
+  disproved_ = false;
+  if (!combinedTest_.is_null() && combinedTest_->getStatus() == Belos::Passed && options_.checkTrueResidual &&
+      residualTest_->getStatus() != Belos::Passed) {
+    check(active(), combinedTest_);
+    stops = ended || stop_ != BiCGStabStop::none || numIters_ >= options_.maxIterations || !disproved_;
+  } else if (stops && !checks) {
     reportTrueResidual();
   }
   return stops;
@@ -175,11 +230,11 @@ template <class S, class L, class G, class N>
 bool BiCGStabIteration<S, L, G, N>::stopsByStricterTest() {
   const bool ended = debugTestPasses();
   const bool passed = test_->checkStatus(this) == Belos::Passed;
-  const bool converged = stricterTest_->getStatus() == Belos::Passed;
+  const bool converged = combinedTest_->getStatus() == Belos::Passed;
   disproved_ = false;
   const bool checks = converged && options_.checkTrueResidual;
   if (checks) {
-    check();
+    check(active(), combinedTest_);
   }
   const bool stops =
       ended || stop_ != BiCGStabStop::none || numIters_ >= options_.maxIterations || (converged ? !disproved_ : passed);
@@ -230,18 +285,31 @@ bool BiCGStabIteration<S, L, G, N>::meetsTolerance(int j) const {
   return (*values)[j] <= residualTest_->getTolerance();
 }
 
-/// Asks the test of the tolerance alone, which throws where its scaling is not a number: on all ranks.
 template <class S, class L, class G, class N>
-bool BiCGStabIteration<S, L, G, N>::scalingIsANumber() {
+bool BiCGStabIteration<S, L, G, N>::normsAreNumbers() const {
+  return std::all_of(norms_.begin(), norms_.end(), [](double norm) { return std::isfinite(norm); });
+}
+
+/// Asks the test of the tolerance alone. \return whether what it divides norms by is a number, on all ranks: it throws
+/// if that is NaN, and its value is zero if that is infinite, as where a sum of squares overflows
+template <class S, class L, class G, class N>
+bool BiCGStabIteration<S, L, G, N>::askResidualTest() {
   try {
-    if (asksForMore() && residualTest_->getStatus() == Belos::Passed) {
+    if (asksForMore_ && residualTest_->getStatus() == Belos::Passed) {
       residualTest_->reset();  // or it would keep the norms that it passed with
     }
     residualTest_->checkStatus(this);
-    return true;
   } catch (const Belos::StatusTestError&) {
     return false;
   }
+  const auto& values = *residualTest_->getTestValue();
+  const double largerThanQuotientsLost = std::sqrt(static_cast<double>(std::numeric_limits<magnitude_type>::min()));
+  for (int j = 0; j < numColumns_; ++j) {
+    if (values[j] == 0 && norms_[j] > largerThanQuotientsLost) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// The status test keeps its scaling to itself, but its value is the norm divided by it.
@@ -252,6 +320,57 @@ void BiCGStabIteration<S, L, G, N>::learnToleratedNorms() {
     if (toleratedNorms_[j] == 0 && values[j] > 0) {
       toleratedNorms_[j] = norms_[j] * static_cast<double>(residualTest_->getTolerance() / values[j]);
     }
+  }
+}
+
+/// Gives up columns whose residual has come as far down as rounding allows, or has not fallen for a long time: for a
+/// window of iterations, and for as many as it took to come so far. So at most half of the iterations are in vain.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::noticeStagnation() {
+  std::vector<bool> standsStill(numColumns_, false);
+  for (int j = 0; j < numColumns_; ++j) {
+    if (!isActive(j) || norms_[j] <= toleratedNorms_[j]) {
+      continue;
+    }
+    const double attainable = attainableNorm(j);
+    if (residualIsTrue_[j] && numIters_ > 0 && norms_[j] <= nearRounding * attainable &&
+        toleratedNorms_[j] < attainable) {
+      countVainResidual(j);
+      continue;
+    }
+    if (norms_[j] < enoughProgress * leastNorm_[j] || (residualIsTrue_[j] && norms_[j] > leastNorm_[j])) {
+      leastNormAt_[j] = norms_[j] < leastNorm_[j] ? numIters_ : leastNormAt_[j];
+      leastNorm_[j] = norms_[j];  // of a true residual, in place of what the recurrence has promised
+    }
+    standsStill[j] = options_.stagnationWindow > 0 &&
+                     numIters_ - leastNormAt_[j] > std::max(options_.stagnationWindow, leastNormAt_[j]);
+  }
+  if (std::find(standsStill.begin(), standsStill.end(), true) == standsStill.end()) {
+    return;
+  }
+  takeTrueResiduals(standsStill);
+  if (!normsAreNumbers()) {
+    giveUp(BiCGStabStop::notANumber, "a residual is not a number");
+    return;
+  }
+  for (int j = 0; j < numColumns_; ++j) {
+    if (standsStill[j]) {
+      std::ostringstream text;
+      text << "no progress in " << numIters_ - leastNormAt_[j] << " iterations; the smallest residual norm was "
+           << leastNorm_[j] << ", the true one is " << norms_[j];
+      giveUpColumn(j, BiCGStabStop::stagnation, text.str());
+    }
+  }
+}
+
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::countVainResidual(int j) {
+  vainResiduals_[j] = norms_[j] < enoughProgress * leastTrueNorm_[j] ? 0 : vainResiduals_[j] + 1;
+  leastTrueNorm_[j] = std::min(leastTrueNorm_[j], norms_[j]);
+  if (vainResiduals_[j] >= maxVain) {
+    std::ostringstream text;
+    text << "the true residual stays at " << norms_[j] << "; rounding errors allow no more";
+    giveUpColumn(j, BiCGStabStop::rounding, text.str());
   }
 }
 
@@ -268,50 +387,38 @@ bool BiCGStabIteration<S, L, G, N>::anyNewlyMeets() const {
 /// At the end without convergence, so that what is reported as achieved is true.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::reportTrueResidual() {
-  if (!options_.checkTrueResidual || residualsAreTrue_) {
-    return;
+  if (options_.checkTrueResidual && takeTrueResiduals(active())) {
+    testAgain();
   }
-  takeTrueResiduals();
-  testAgain();
 }
 
 /// With the norms as they are now: the test keeps those that it has passed with.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::testAgain() {
   residualTest_->reset();
-  if (!scalingIsANumber()) {
+  if (!askResidualTest()) {
     giveUp(BiCGStabStop::notANumber, "a residual is not a number");
   }
 }
 
-/// Replaces recursive residuals by true ones, and freezes the columns that have converged while others have not.
+/// Replaces recursive residuals by true ones, where columns claim that they are small enough, and freezes the columns
+/// that have converged while others have not.
+/// \param combined the user's test, with that of the tolerance, which has passed; or null
 template <class S, class L, class G, class N>
-void BiCGStabIteration<S, L, G, N>::check() {
+void BiCGStabIteration<S, L, G, N>::check(const std::vector<bool>& claims,
+                                          const Teuchos::RCP<status_test_type>& combined) {
   ++counts_.checks;
-  std::vector<bool> claims(numColumns_);
-  for (int j = 0; j < numColumns_; ++j) {
-    claims[j] = isActive(j) && meetsTolerance(j);
-  }
-  takeTrueResiduals();
+  takeTrueResiduals(claims);
   residualTest_->reset();  // or it would not look at these columns again, once all have passed
-  if (!std::all_of(norms_.begin(), norms_.end(), [](double norm) { return std::isfinite(norm); }) ||
-      !scalingIsANumber()) {
+  if (!normsAreNumbers() || !askResidualTest()) {
     giveUp(BiCGStabStop::notANumber, "a residual is not a number");
     return;
   }
-  const bool passed = asksForMore() && residualTest_->getStatus() == Belos::Passed && agreesOnTrueResidual(usersTest_);
-  disproved_ = asksForMore() && !passed;
+  const bool passed = !combined.is_null() && agreesOnTrueResidual(combined);
+  disproved_ = !combined.is_null() && !passed;
   for (int j = 0; j < numColumns_; ++j) {
-    if (!claims[j] || passed || (!asksForMore() && meetsTolerance(j))) {
-      continue;
-    }
-    vainChecks_[j] = norms_[j] < enoughProgress * leastAtCheck_[j] ? 0 : vainChecks_[j] + 1;
-    leastAtCheck_[j] = std::min(leastAtCheck_[j], norms_[j]);
-    if (vainChecks_[j] >= maxVain) {
-      std::ostringstream text;
-      text << "the true residual stays at " << norms_[j]
-           << ", though the recursive one meets the tolerance; rounding errors allow no more";
-      giveUpColumn(j, BiCGStabStop::stagnation, text.str());
+    if (claims[j] && !passed && (asksForMore_ || !meetsTolerance(j))) {
+      countVainResidual(j);
     }
   }
   leaveConvergedAlone();
@@ -321,7 +428,7 @@ void BiCGStabIteration<S, L, G, N>::check() {
 /// Where a column was given up, the test does not pass: the solve ends when no other goes on.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::leaveConvergedAlone() {
-  if (asksForMore()) {
+  if (asksForMore_) {
     return;
   }
   bool freezes = firstFailure() != BiCGStabStop::none;
@@ -331,7 +438,7 @@ void BiCGStabIteration<S, L, G, N>::leaveConvergedAlone() {
   for (int j = 0; j < numColumns_ && freezes; ++j) {
     if (isActive(j) && meetsTolerance(j)) {
       columns_[j] = Column::frozen;
-      restarts_[j] = false;
+      restartIsAsked_[j] = false;
     }
   }
   if (!anyActive()) {
@@ -341,36 +448,39 @@ void BiCGStabIteration<S, L, G, N>::leaveConvergedAlone() {
 
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::askForRestart(int column, const std::string& why) {
-  if (restarts_[column]) {
+  if (restartIsAsked_[column]) {
     return;
   }
   printer_->stream(Belos::Warnings) << "Komvos::PipelinedBiCGStab: iteration " << numIters_ + 1 << ", column " << column
                                     << ": " << why << "; starts again with a new shadow residual" << std::endl;
-  restarts_[column] = true;
+  restartIsAsked_[column] = true;
 }
 
 template <class S, class L, class G, class N>
 std::vector<bool> BiCGStabIteration<S, L, G, N>::takeRestarts() {
   std::vector<bool> taken(numColumns_, false);
-  taken.swap(restarts_);
+  taken.swap(restartIsAsked_);
   return taken;
 }
 
 template <class S, class L, class G, class N>
 bool BiCGStabIteration<S, L, G, N>::restartsAskedFor() const {
-  return std::find(restarts_.begin(), restarts_.end(), true) != restarts_.end();
+  return std::find(restartIsAsked_.begin(), restartIsAsked_.end(), true) != restartIsAsked_.end();
 }
 
 /// Of each column that asks for a restart, since its last one, or this one is in vain.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::requireProgress() {
   for (int j = 0; j < numColumns_; ++j) {
-    if (!restarts_[j]) {
+    if (!restartIsAsked_[j]) {
       continue;
     }
-    vainRestarts_[j] = norms_[j] < enoughProgress * normAtRestart_[j] ? 0 : vainRestarts_[j] + 1;
+    const bool vain = !(norms_[j] < enoughProgress * normAtRestart_[j]);
+    vainRestarts_[j] = vain ? vainRestarts_[j] + 1 : 0;
+    quickRestarts_[j] = vain && numIters_ - restartedAt_[j] <= soon ? quickRestarts_[j] + 1 : 0;
     normAtRestart_[j] = norms_[j];
-    if (vainRestarts_[j] >= maxVain) {
+    restartedAt_[j] = numIters_;
+    if (quickRestarts_[j] >= maxVain) {
       std::ostringstream text;
       text << maxVain << " restarts after breakdowns have not made the residual, " << norms_[j] << ", smaller";
       giveUpColumn(j, BiCGStabStop::breakdown, text.str());
@@ -392,7 +502,7 @@ BiCGStabStop BiCGStabIteration<S, L, G, N>::firstFailure() const {
 
 template <class S, class L, class G, class N>
 bool BiCGStabIteration<S, L, G, N>::hasLostAccuracy() const {
-  return std::find(failures_.begin(), failures_.end(), BiCGStabStop::stagnation) != failures_.end();
+  return std::find(failures_.begin(), failures_.end(), BiCGStabStop::rounding) != failures_.end();
 }
 
 /// Its residual has just been computed anew. Where a test may ask for more of all columns, nothing is left to do.
@@ -400,8 +510,8 @@ template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::giveUpColumn(int column, BiCGStabStop why, const std::string& text) {
   failures_[column] = why;
   columns_[column] = Column::frozen;
-  restarts_[column] = false;
-  if (asksForMore() || !anyActive()) {
+  restartIsAsked_[column] = false;
+  if (asksForMore_ || !anyActive()) {
     giveUp(firstFailure(), text);
     return;
   }
@@ -454,19 +564,19 @@ void BiCGStabIteration<S, L, G, N>::applyOperator(const multivector_type& in, mu
                                                   const std::function<void()>& whileGathered) const {
   const auto apply = [this](const multivector_type& from, multivector_type& to) { problem_->applyOp(from, to); };
   if (!isReplicated()) {
-    applyToActive(in, out, apply);
+    applyToColumns(in, out, apply);
     return;
   }
   const auto compute = [&] {
     if (wholeOperator_ != nullptr) {
-      applyToActive(in, *own_, [this](const multivector_type& from, multivector_type& to) {
+      applyToColumns(in, *own_, [this](const multivector_type& from, multivector_type& to) {
         wholeOperator_->applyToWhole(from, to);
       });
     } else {
-      applyToActive(*distributed(in), *own_, apply);
+      applyToColumns(*distributed(in), *own_, apply);
     }
   };
-  computeAndGather(compute, *own_, out, whileGathered);
+  computeAndGather(compute, out, whileGathered);
 }
 
 template <class S, class L, class G, class N>
@@ -476,70 +586,109 @@ void BiCGStabIteration<S, L, G, N>::applyOperatorToOne(const multivector_type& i
     return;
   }
   const auto own = own_->getVectorNonConst(0);
-  computeAndGather(
-      [&] {
-        wholeOperator_ != nullptr ? wholeOperator_->applyToWhole(in, *own) : problem_->applyOp(*distributed(in), *own);
-      },
-      *own, out, {});
+  computeOrAbandon([&] {
+    wholeOperator_ != nullptr ? wholeOperator_->applyToWhole(in, *own) : problem_->applyOp(*distributed(in), *own);
+  });
+  replicated_->gather(*own, out, {});
 }
 
 template <class S, class L, class G, class N>
-void BiCGStabIteration<S, L, G, N>::computeAndGather(const std::function<void()>& compute, const multivector_type& own,
-                                                     multivector_type& out,
-                                                     const std::function<void()>& whileGathered) const {
+void BiCGStabIteration<S, L, G, N>::computeOrAbandon(const std::function<void()>& compute) const {
   try {
     compute();
   } catch (...) {
     replicated_->template abandon<S>();
     throw;
   }
-  replicated_->gather(own, out, whileGathered);
+}
+
+/// Columns that do not stand side by side go in several gathers: one would copy them, and might find no memory.
+template <class S, class L, class G, class N>
+void BiCGStabIteration<S, L, G, N>::computeAndGather(const std::function<void()>& compute, multivector_type& out,
+                                                     const std::function<void()>& whileGathered) const {
+  computeOrAbandon(compute);
+  bool isFirst = true;
+  for (int j = 0; j < numColumns_; ++j) {
+    const int begin = j;
+    while (j < numColumns_ && worksOn(j)) {
+      ++j;
+    }
+    if (j > begin) {
+      const Teuchos::Range1D range(begin, j - 1);
+      replicated_->gather(*own_->subView(range), *out.subViewNonConst(range),
+                          isFirst ? whileGathered : std::function<void()>());
+      isFirst = false;
+    }
+  }
 }
 
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::precondition(const multivector_type& in, multivector_type& out) const {
   const auto apply = [this](const multivector_type& from, multivector_type& to) { preconditionDistributed(from, to); };
   if (!isReplicated()) {
-    applyToActive(in, out, apply);
+    applyToColumns(in, out, apply);
     return;
   }
-  computeAndGather([&] { applyToActive(*distributed(in), *own_, apply); }, *own_, out, {});
+  computeAndGather([&] { applyToColumns(*distributed(in), *own_, apply); }, out, {});
+}
+
+template <class S, class L, class G, class N>
+Teuchos::Array<std::size_t> BiCGStabIteration<S, L, G, N>::columnsOfWork() const {
+  Teuchos::Array<std::size_t> columns;
+  for (int j = 0; j < numColumns_; ++j) {
+    if (worksOn(j)) {
+      columns.push_back(static_cast<std::size_t>(j));
+    }
+  }
+  return columns;
 }
 
 /// Preconditioners need not know vectors whose columns are scattered: these are copied.
 template <class S, class L, class G, class N>
-void BiCGStabIteration<S, L, G, N>::applyToActive(
+void BiCGStabIteration<S, L, G, N>::applyToColumns(
     const multivector_type& in, multivector_type& out,
     const std::function<void(const multivector_type&, multivector_type&)>& apply) const {
-  if (std::count(columns_.begin(), columns_.end(), Column::active) == numColumns_) {
+  if (worksOnAll()) {
     apply(in, out);
     return;
   }
-  Teuchos::Array<std::size_t> active;
-  for (int j = 0; j < numColumns_; ++j) {
-    if (isActive(j)) {
-      active.push_back(static_cast<std::size_t>(j));
-    }
-  }
-  if (active.empty()) {
+  const Teuchos::Array<std::size_t> columns = columnsOfWork();
+  if (columns.empty()) {
     return;
   }
-  const auto from = in.subView(active());
-  const auto to = out.subViewNonConst(active());
+  const auto from = in.subView(columns());
+  const auto to = out.subViewNonConst(columns());
   if (to->isConstantStride()) {
     apply(*from, *to);
     return;
   }
-  const multivector_type contiguousIn(*from, Teuchos::Copy);
-  multivector_type contiguousOut(to->getMap(), active.size());
-  apply(contiguousIn, contiguousOut);
-  Tpetra::deep_copy(*to, contiguousOut);
+  const Packed& copies = packed(in, out);
+  const Teuchos::Range1D used(0, columns.size() - 1);
+  const auto packedIn = copies.in->subViewNonConst(used), packedOut = copies.out->subViewNonConst(used);
+  Tpetra::deep_copy(*packedIn, *from);
+  apply(*packedIn, *packedOut);
+  Tpetra::deep_copy(*to, *packedOut);
+}
+
+/// Few solves need it, and all ranks at the same time: so it is allocated then, on all ranks or on none.
+template <class S, class L, class G, class N>
+auto BiCGStabIteration<S, L, G, N>::packed(const multivector_type& in, const multivector_type& out) const -> Packed& {
+  Packed& packed = packed_[isReplicated() && in.getMap() == replicated_->wholeMap() ? 1 : 0];
+  if (packed.out.is_null()) {
+    const std::string error = errorIn([&] {
+      packed.in = Teuchos::rcp(new multivector_type(in.getMap(), numColumns_));
+      packed.out = Teuchos::rcp(new multivector_type(out.getMap(), numColumns_));
+    });
+    throwOnAllIfAny(PrivateComm::of(Tpetra::Details::extractMpiCommFromTeuchos(*out.getMap()->getComm()))->get(),
+                    error);
+  }
+  return packed;
 }
 
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::preconditionDistributed(const multivector_type& in, multivector_type& out) const {
   if (problem_->isLeftPrec() && problem_->isRightPrec()) {
-    const auto between = newDistributedVectors(static_cast<int>(in.getNumVectors()));
+    const auto between = between_->subViewNonConst(Teuchos::Range1D(0, in.getNumVectors() - 1));
     problem_->applyLeftPrec(in, *between);
     problem_->applyRightPrec(*between, out);
   } else if (problem_->isLeftPrec()) {
@@ -552,8 +701,15 @@ void BiCGStabIteration<S, L, G, N>::preconditionDistributed(const multivector_ty
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::computeResidual(multivector_type& r) const {
   const S one = Teuchos::ScalarTraits<S>::one();
+  const multivector_type& b = isReplicated() ? *wholeB_ : *problem_->getRHS();
   applyOperator(*x_, r);
-  r.update(one, isReplicated() ? *wholeB_ : *problem_->getRHS(), -one);
+  if (worksOnAll()) {
+    r.update(one, b, -one);
+    return;
+  }
+  for (const std::size_t j : columnsOfWork()) {
+    r.getVectorNonConst(j)->update(one, *b.getVector(j), -one);
+  }
 }
 
 template <class S, class L, class G, class N>
@@ -580,7 +736,7 @@ template <class Row, class RowOf>
 void BiCGStabIteration<S, L, G, N>::dotColumns(const ColumnDots<Row>& dots, const std::string& label,
                                                const RowOf& rowOf) {
   for (int j = 0; j < numColumns_; ++j) {
-    dots.set(j, isActive(j) ? run(label, rowOf(j)) : std::array<typename Row::scalar, Row::dots>{});
+    dots.set(j, worksOn(j) ? run(label, rowOf(j)) : std::array<typename Row::scalar, Row::dots>{});
   }
 }
 

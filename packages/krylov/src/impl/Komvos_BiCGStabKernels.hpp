@@ -179,14 +179,16 @@ void runUpdates(const ExecutionSpace& space, const std::string& label, int numRo
   Kokkos::parallel_for(label, range(space, 0, chunks), Functor{row, numRows});
 }
 
-/// Dots of 1,024 rows: by one thread of a host, or by a team of a device, whose lanes take each every so many-th row
-/// and are added up in their order.
+constexpr int rowsOfChunk = 1024;
+
+/// Dots of the rows of a chunk: by one thread of a host, or by a team of a device, whose lanes take each every so
+/// many-th row and are added up in their order.
 template <class Row, class ExecutionSpace>
 struct DotsOfChunk {
   using scalar = typename Row::scalar;
   using team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
   using scratch = Kokkos::View<scalar*, typename ExecutionSpace::scratch_memory_space, Kokkos::MemoryUnmanaged>;
-  static constexpr int rowsAtOnce = 1024, lanes = 128, groups = 16;
+  static constexpr int rowsAtOnce = rowsOfChunk, lanes = 128, groups = 16;
 
   Row row;
   int numRows;
@@ -241,22 +243,35 @@ struct DotsOfChunk {
   }
 };
 
+/// Scratch for runRowsInOrder(): dots of chunks. Made before ranks depend on each other, as it may find no memory.
+template <class Scalar, class Device>
+struct PartialDots {
+  using view = Kokkos::View<Scalar*, Device>;
+  static constexpr int mostDots = 10;  ///< of any kernel
+
+  PartialDots() = default;
+  explicit PartialDots(int numRows)
+      : parts("Komvos::BiCGStab: dots of chunks", (numRows + rowsOfChunk - 1) / rowsOfChunk * std::size_t(mostDots)),
+        onHost(Kokkos::create_mirror_view(parts)) {}
+
+  view parts;
+  typename view::HostMirror onHost;
+};
+
 /// As runRows(), in an order that does not depend on the number of threads either: where each rank computes the dots of
 /// whole vectors, all must get the same bits.
-/// \param partial scratch, made as large as needed
+/// \param partial for as many rows
 template <class Row, class ExecutionSpace, class Device>
 std::array<typename Row::scalar, Row::dots> runRowsInOrder(const ExecutionSpace& space, const std::string& label,
                                                            int numRows, const Row& row,
-                                                           Kokkos::View<typename Row::scalar*, Device>& partial,
+                                                           const PartialDots<typename Row::scalar, Device>& partial,
                                                            bool byTeams = !runsOnHost<ExecutionSpace>()) {
   using scalar = typename Row::scalar;
   using Chunk = DotsOfChunk<Row, ExecutionSpace>;
+  static_assert(Row::dots <= PartialDots<scalar, Device>::mostDots);
   const int chunks = (numRows + Chunk::rowsAtOnce - 1) / Chunk::rowsAtOnce;
   const auto size = static_cast<std::size_t>(chunks) * Row::dots;
-  if (partial.extent(0) < size) {
-    partial = Kokkos::View<scalar*, Device>("Komvos::BiCGStab: dots of chunks", size);
-  }
-  const Chunk chunk{row, numRows, partial.data()};
+  const Chunk chunk{row, numRows, partial.parts.data()};
   if (!byTeams) {
     Kokkos::parallel_for(label, range(space, 0, chunks), chunk);
   } else if (chunks > 0) {
@@ -266,14 +281,14 @@ std::array<typename Row::scalar, Row::dots> runRowsInOrder(const ExecutionSpace&
                              .set_scratch_size(0, Kokkos::PerTeam(Chunk::scratchBytes())),
                          chunk);
   }
-  fence(space, "Komvos::BiCGStab: dots are needed on the host");
   std::array<scalar, Row::dots> sums{};
   if constexpr (Row::dots > 0) {
-    const auto used = Kokkos::subview(partial, std::make_pair(std::size_t(0), size));
-    const auto host = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), used);
+    const auto used = std::make_pair(std::size_t(0), size);
+    Kokkos::deep_copy(space, Kokkos::subview(partial.onHost, used), Kokkos::subview(partial.parts, used));
+    fence(space, "Komvos::BiCGStab: dots are needed on the host");
     for (int chunkIndex = 0; chunkIndex < chunks; ++chunkIndex) {
       for (int d = 0; d < Row::dots; ++d) {
-        sums[d] += host(chunkIndex * Row::dots + d);
+        sums[d] += partial.onHost(chunkIndex * Row::dots + d);
       }
     }
   }

@@ -62,7 +62,7 @@ void MergedIteration<S, L, G, N>::continueFromResiduals() {
     sumNorms();
   }
   for (int j = 0; j < this->numColumns(); ++j) {
-    if (this->isActive(j) && !restart[j]) {
+    if (this->worksOn(j) && !restart[j]) {
       restartIfShadowIsLost(j);
     }
   }
@@ -82,7 +82,7 @@ void MergedIteration<S, L, G, N>::sumNorms() {
   this->dotColumns(dots, mergedNormsLabel, [&](int j) { return Row{shadow_.column(j), r_.column(j)}; });
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
-    if (this->isActive(j)) {
+    if (this->worksOn(j)) {
       rho_[j] = dots.get(j, Row::shadowS);
       this->norms_[j] = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
       shadowNorms_[j] = std::sqrt(this->magnitude(dots.get(j, Row::shadowShadow)));
@@ -117,7 +117,7 @@ void MergedIteration<S, L, G, N>::chooseAlpha() {
     const impl_scalar_type shadowS = dots.get(j, Row::shadowS);
     const double s = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
     alpha_[j] = impl_scalar_type(0);
-    if (!this->isActive(j) || this->norms_[j] == 0) {
+    if (!this->worksOn(j) || this->norms_[j] == 0) {
       continue;  // frozen, or solved: a residual of zero is no breakdown
     }
     if (this->magnitude(shadowS) <= 2 * this->roundoff() * s * shadowNorms_[j]) {
@@ -140,7 +140,7 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
   sum_->run(dots.numbers(this->numColumns()));
   bool cancels = false;
   for (int j = 0; j < this->numColumns(); ++j) {
-    if (!this->isActive(j) || alpha_[j] == impl_scalar_type(0)) {
+    if (!this->worksOn(j) || alpha_[j] == impl_scalar_type(0)) {
       continue;  // frozen, or broken down: x and r stay
     }
     const impl_scalar_type qy = dots.get(j, Row::qy);
@@ -163,7 +163,7 @@ void MergedIteration<S, L, G, N>::chooseOmega() {
     sumNorms();
   }
   for (int j = 0; j < this->numColumns(); ++j) {
-    if (this->isActive(j) && alpha_[j] != impl_scalar_type(0)) {
+    if (this->worksOn(j) && alpha_[j] != impl_scalar_type(0)) {
       restartIfShadowIsLost(j);
     }
   }

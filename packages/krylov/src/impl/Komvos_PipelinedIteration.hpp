@@ -57,7 +57,8 @@ class PipelinedIteration : public BiCGStabIteration<S, L, G, N> {
   void chooseOmega();
   void startResiduals(RowWork work);
   void takeResiduals(bool computed, const std::vector<bool>& restarted);
-  bool hasDrifted() const;
+  std::vector<bool> driftedColumns() const;
+  double attainableNorm(int j) const override { return gaps_[j].least(scalars_[j].normX); }
   void chooseAlpha(int column, bool restarted);
   /// out^ = M in, out = A out^, letting the sum that is under way go on in between.
   /// \param whileGathered for replicated vectors only

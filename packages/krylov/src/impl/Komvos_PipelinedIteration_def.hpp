@@ -97,7 +97,7 @@ void PipelinedIteration<S, L, G, N>::computeResiduals() {
   });
   sum_->run(dots.numbers(this->numColumns()));
   for (int j = 0; j < this->numColumns(); ++j) {
-    if (this->isActive(j)) {
+    if (this->worksOn(j)) {
       this->norms_[j] = std::sqrt(this->magnitude(dots.get(j, Row::ss)));
     }
   }
@@ -115,7 +115,7 @@ void PipelinedIteration<S, L, G, N>::continueFromResiduals() {
   }
   bool someGoOn = false;
   for (int j = 0; j < this->numColumns(); ++j) {
-    someGoOn = someGoOn || (this->isActive(j) && !restart[j]);
+    someGoOn = someGoOn || (this->worksOn(j) && !restart[j]);
   }
   if (someGoOn) {
     this->applyOperator(*p_, *s_);
@@ -147,9 +147,8 @@ void PipelinedIteration<S, L, G, N>::step() {
     preconditionAndApply(*w_, *wHat_, *t_);
   }
   takeResiduals(false, std::vector<bool>(this->numColumns(), false));
-  if (this->options_.replaceResiduals && !this->restartsAskedFor() && hasDrifted()) {
+  if (this->options_.replaceResiduals && !this->restartsAskedFor() && this->takeTrueResiduals(driftedColumns())) {
     ++this->counts_.replacements;
-    this->takeTrueResiduals();
   }
 }
 
@@ -189,7 +188,7 @@ void PipelinedIteration<S, L, G, N>::chooseOmega() {
   const ColumnDots<Row> dots(*sum_);
   sum_->wait();
   for (int j = 0; j < this->numColumns(); ++j) {
-    if (!this->isActive(j)) {
+    if (!this->worksOn(j)) {
       continue;
     }
     const auto norm = [&](int dot) { return std::sqrt(this->magnitude(dots.get(j, dot))); };
@@ -244,7 +243,7 @@ void PipelinedIteration<S, L, G, N>::takeResiduals(bool computed, const std::vec
   const ColumnDots<Row> dots(*sum_);
   sum_->wait();
   for (int j = 0; j < this->numColumns(); ++j) {
-    if (!this->isActive(j)) {
+    if (!this->worksOn(j)) {
       continue;
     }
     const auto norm = [&](int dot) { return std::sqrt(this->magnitude(dots.get(j, dot))); };
@@ -294,13 +293,14 @@ void PipelinedIteration<S, L, G, N>::chooseAlpha(int j, bool restarted) {
   }
 }
 
-/// Whether some r is so far from b - A x that the solution would be missed, or some w so far from A r^ that convergence
-/// would suffer, and computing them anew helps. Replacing r earlier, or more often, was not found to save steps.
+/// Whose r is so far from b - A x that the solution would be missed, or w so far from A r^ that convergence would
+/// suffer, where computing them anew helps. Replacing r earlier, or more often, was not found to save steps.
 template <class S, class L, class G, class N>
-bool PipelinedIteration<S, L, G, N>::hasDrifted() const {
+std::vector<bool> PipelinedIteration<S, L, G, N>::driftedColumns() const {
   const double relative = std::sqrt(std::sqrt(2 * this->roundoff()));  // of the vector's own norm
   const double harmless = 0.1;                                         // of the norm that meets the tolerance
   const double worthwhile = 4;                                         // times what it will be afterwards
+  std::vector<bool> drifted(this->numColumns());
   for (int j = 0; j < this->numColumns(); ++j) {
     const GapEstimate& gap = gaps_[j];
     const Scalars& now = scalars_[j];
@@ -309,11 +309,9 @@ bool PipelinedIteration<S, L, G, N>::hasDrifted() const {
                           ofResidual > worthwhile * gap.least(now.normX);
     const bool product =
         ofProduct > relative * now.normW && ofProduct > worthwhile * this->roundoff() * operatorNorm_ * now.normRHat;
-    if (this->isActive(j) && (residual || product)) {
-      return true;
-    }
+    drifted[j] = this->worksOn(j) && (residual || product);
   }
-  return false;
+  return drifted;
 }
 
 }  // namespace Komvos::Impl
