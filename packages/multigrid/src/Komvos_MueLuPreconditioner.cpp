@@ -358,17 +358,15 @@ bool canFactorAgain(const CoarsestSmoother* before, const Tpetra::CrsMatrix<>& m
 /// \note Collective on `comm`, the communicator of the finest level.
 void replaceCoarseSolver(MPI_Comm comm, MueLuLevels& levels, const ExchangeOptions& options,
                          const CoarsestChoice& choice, std::shared_ptr<CoarsestSmoother>& solver) {
-  const int coarsest = levels.count() - 1;
-  if (choice.levelsOfMueLu.count(coarsest) > 0) {
-    return;
-  }
+  const int coarsest = levels.count() - 1;  // fewer on ranks that coarse levels have left
+  const bool isMueLus = choice.levelsOfMueLu.count(coarsest) > 0;
   Impl::LevelOptions onFinest(comm, options);
   // Until all ranks are here again: with it may go the last that holds its communicator, which is freed by all its
   // ranks together.
   const std::shared_ptr<CoarsestSmoother> before = std::move(solver);
   std::string error;
   try {
-    if (const auto matrix = levels.matrix(coarsest, "A"); !matrix.is_null()) {
+    if (const auto matrix = levels.matrix(coarsest, "A"); !matrix.is_null() && !isMueLus) {
       if (canFactorAgain(before.get(), *matrix)) {
         before->refactor(*matrix);
         solver = before;
@@ -479,6 +477,10 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
   NodeAwareHierarchy hierarchy = preconditioner->makeNodeAwareIfAsked();
   if (made != nullptr) {
     *made = std::move(hierarchy);
+  } else if (matrix->getComm()->getRank() == 0) {  // who asks by a parameter alone would not learn it
+    for (const std::string& one : hierarchy.kept) {
+      std::cerr << "komvos: MueLu parameter \"use node-aware\": stays as it was: " << one << std::endl;
+    }
   }
   return preconditioner;
 }

@@ -28,7 +28,8 @@ using LevelOperatorVisitor = std::function<void(int level, const std::string& na
 /// stderr.
 ///
 /// Entries of ours in the parameter list, or in an XML file, also one that "xml parameter file" names:
-/// - "use node-aware": true lets all exchanges of a cycle be node-aware, by makeNodeAware(). Default: false.
+/// - "use node-aware": true lets all exchanges of a cycle be node-aware, by makeNodeAware(). Default: false. Unless `made`
+///   is given, rank 0 says on stderr what stays as it was.
 /// - "node-aware: route", "node-aware: pairing", "node-aware: on node", "node-aware: tuning": as the fields of
 ///   ExchangeOptions, which they take precedence over, as text.
 /// - "node-aware: coarse method": "klu" (default), or "mumps" or "superlu-dist": DirectSolver on all ranks of the

@@ -390,6 +390,31 @@ TEST(MueLuPreconditioner, SaysOnEveryRankThatTheCoarsestMatrixOfAFewIsSingular) 
   EXPECT_THROW(Komvos::createMueLuPreconditioner(singular, parameters, {}, points), Komvos::BadInput);
 }
 
+/// Ranks that level 1 has left do not know level 2.
+TEST(MueLuPreconditioner, NobodyWaitsWhereALevelOfAFewRanksSaysHowItIsSolved) {
+  const GO n = 60;
+  const auto matrix = grid(n, 0.0);
+  const auto points = gridPoints(matrix->getRowMap(), n);
+  const int size = matrix->getComm()->getSize();
+  Teuchos::ParameterList parameters = rebalanced(100, 300);  // two ranks share level 1
+  parameters.set("max levels", 3);
+  parameters.sublist("level 2").set("coarse: type", "CHEBYSHEV");
+  int levels = 0, fewestRanks = size;
+  const auto preconditioner = Komvos::createMueLuPreconditioner(
+      matrix, parameters, {}, points, [&](int level, const std::string&, const Matrix& coarse) {
+        levels = std::max(levels, level + 1);
+        fewestRanks = std::min(fewestRanks, coarse.getComm()->getSize());
+      });
+  MPI_Allreduce(MPI_IN_PLACE, &levels, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+  MPI_Allreduce(MPI_IN_PLACE, &fewestRanks, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  EXPECT_EQ(3, levels);
+  EXPECT_TRUE(size < 3 || fewestRanks < size) << "nothing was rebalanced";
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1);
+  b.putScalar(1.0);
+  preconditioner->apply(b, x);
+  EXPECT_GT(x.getVector(0)->norm2(), 0);
+}
+
 /// The coarse level has a communicator of its own, or is empty on most ranks of the finest one.
 TEST(MueLuPreconditioner, NobodyWaitsWhereOneOfAFewCoarseRanksHasNoMemory) {
   const GO n = 60;
