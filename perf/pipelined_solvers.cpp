@@ -117,8 +117,9 @@ class PipelinedSolvers {
  public:
   PipelinedSolvers(const Options& options, const Problem& problem, MPI_Comm comm)
       : PipelinedSolvers(options, problem.matrix, problem.rhs, rcp(new Jacobi(*problem.matrix)), comm) {
+    nodeAware_ = makeNodeAware(problem.matrix);
     for (const bool ours : {false, true}) {
-      const RCP<const Operator> A = ours ? RCP<const Operator>(makeNodeAware(problem.matrix)) : plain_;
+      const RCP<const Operator> A = ours ? RCP<const Operator>(nodeAware_) : plain_;
       const std::string products = ours ? ", Komvos' products" : ", Tpetra's products";
       addBelos("Belos" + products, A);
       for (const std::string variant : {"merged", "pipelined"}) {
@@ -158,6 +159,28 @@ class PipelinedSolvers {
         take(variants_[(i + static_cast<std::size_t>(sample)) % variants_.size()]);
       }
     }
+  }
+
+  /// How ghosts of the node-aware matrix travel, and what was tried; nothing if there is none.
+  Json halo() const {
+    if (nodeAware_.is_null() || nodeAware_->importHalo() == nullptr) {
+      return nullptr;
+    }
+    const HaloReport& report = nodeAware_->importHalo()->report();
+    Json trials = Json::array();
+    for (const HaloTrial& one : report.trials) {
+      trials.push_back({{"route", toString(one.route)},
+                        {"on_node", toString(one.intraNode)},
+                        {"uses", {one.firstUse, one.lastUse}},
+                        {"seconds", one.seconds},
+                        {"seconds_in_use", one.secondsInUse},
+                        {"outcome", one.outcome}});
+    }
+    return {{"route", report.route},
+            {"on_node", toString(report.intraNode)},
+            {"uses", report.uses},
+            {"settled_at", report.settledAt},
+            {"trials", trials}};
   }
 
   Json results() const {
@@ -247,6 +270,7 @@ class PipelinedSolvers {
 
   const Options& options_;
   RCP<const Operator> plain_;
+  RCP<const NodeAwareCrsMatrix<>> nodeAware_;
   RCP<MultiVector> rhs_;
   RCP<const Operator> preconditioner_;
   MPI_Comm comm_;
@@ -270,7 +294,7 @@ void print(const Json& results) {
 struct Measured {
   std::string problem, partition;
   Tpetra::global_size_t rows = 0, entries = 0;
-  Json results;
+  Json results, halo = nullptr;
 };
 
 Measured measureSparse(const Options& options, const RCP<const Teuchos::Comm<int>>& comm) {
@@ -278,8 +302,9 @@ Measured measureSparse(const Options& options, const RCP<const Teuchos::Comm<int
   partition(problem, options.partition);
   PipelinedSolvers solvers(options, problem, Tpetra::Details::extractMpiCommFromTeuchos(*comm));
   solvers.run();
-  return {problem.name, options.partition, problem.matrix->getGlobalNumRows(), problem.matrix->getGlobalNumEntries(),
-          solvers.results()};
+  return {
+      problem.name,      options.partition, problem.matrix->getGlobalNumRows(), problem.matrix->getGlobalNumEntries(),
+      solvers.results(), solvers.halo()};
 }
 
 /// Entries are what the hierarchical matrix stores, in values of 8 bytes.
@@ -287,9 +312,12 @@ Measured measureBoundary(const Options& options, const RCP<const Teuchos::Comm<i
   const BoundaryProblem problem(options.triangles, comm);
   PipelinedSolvers solvers(options, problem, Tpetra::Details::extractMpiCommFromTeuchos(*comm));
   solvers.run();
-  return {"two spheres, " + std::to_string(problem.mesh.triangles.size()) + " triangles", "by bytes",
-          problem.rhs->getGlobalLength(), static_cast<Tpetra::global_size_t>(problem.A->report().bytes) / 8,
-          solvers.results()};
+  return {"two spheres, " + std::to_string(problem.mesh.triangles.size()) + " triangles",
+          "by bytes",
+          problem.rhs->getGlobalLength(),
+          static_cast<Tpetra::global_size_t>(problem.A->report().bytes) / 8,
+          solvers.results(),
+          nullptr};
 }
 
 void run(const Options& options) {
@@ -307,10 +335,15 @@ void run(const Options& options) {
                     {"samples", options.samples},
                     {"processor", Impl::processorName()},
                     {"mpi", Impl::mpiLibraryName()},
+                    {"halo", measured.halo},
                     {"results", measured.results}};
   if (comm->getRank() == 0) {
     std::cout << measured.problem << ", " << comm->getSize() << " ranks\n";
     print(report["results"]);
+    if (!measured.halo.is_null()) {
+      std::cout << "  ghosts of Komvos' products: " << measured.halo["route"].get<std::string>() << ", "
+                << measured.halo["on_node"].get<std::string>() << "\n";
+    }
     if (options.json != "-") {
       std::ofstream file(options.json);
       file << report.dump(1) << "\n" << std::flush;
