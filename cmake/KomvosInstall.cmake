@@ -38,7 +38,7 @@ foreach(component IN LISTS Komvos_COMPONENTS)
           DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
 endforeach()
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/KomvosConfigVersion.cmake"
-              cmake/FindKomvosTrilinos.cmake cmake/FindKomvosHwloc.cmake cmake/FindKomvosKLU.cmake
+              cmake/FindKomvosTrilinos.cmake cmake/FindKomvosKLU.cmake
               cmake/FindKomvosMumps.cmake cmake/FindKomvosSuperluDist.cmake cmake/FindKomvosAssimp.cmake
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/cmake/Komvos")
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")

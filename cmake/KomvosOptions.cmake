@@ -1,7 +1,7 @@
 # Build options; all have a default that works.
 include(CMakeDependentOption)
 option(Komvos_ENABLE_COMM "Build packages/comm, and with it whatever else is enabled" ON)
-option(Komvos_ENABLE_TRILINOS "Build what needs Trilinos; OFF leaves Komvos::core, which needs MPI and hwloc" ON)
+option(Komvos_ENABLE_TRILINOS "Build what needs Trilinos; OFF leaves Komvos::core, which needs MPI" ON)
 cmake_dependent_option(Komvos_ENABLE_KRYLOV "Build packages/krylov (needs Belos)" ON Komvos_ENABLE_TRILINOS OFF)
 cmake_dependent_option(Komvos_ENABLE_HMATRIX "Build packages/hmatrix" ON Komvos_ENABLE_TRILINOS OFF)
 cmake_dependent_option(Komvos_ENABLE_MULTIGRID "Build packages/multigrid (needs MueLu and SuiteSparse's KLU)" ON

@@ -19,8 +19,8 @@ SHARED_IMPL = {
     ("tune", "Komvos_NodeMemory.hpp"): "tuning gives back the shared memory that it measured in",
 }
 PROGRAM_LAYERS = ("support", "problem")  # from the ground up; a subcommand each above them
-# What core may include besides its own files: C++, the system, MPI, hwloc, and JSON.
-CORE_LIBRARIES = re.compile(r"[a-z_]+|(dlfcn|mpi|hwloc|sched|unistd|sys/mman)\.h|nlohmann/json\.hpp")
+# What core may include besides its own files: C++, the system, MPI, and JSON.
+CORE_LIBRARIES = re.compile(r"[a-z_]+|(dlfcn|mpi|sched|unistd|sys/mman)\.h|nlohmann/json\.hpp")
 LIBRARIES = ("core", "comm")
 INSTALLED_LISTS = [f"${{Komvos_{headers}_HEADERS}}" for headers in
                    ("core_PUBLIC", "comm_PUBLIC", "comm_DEFINITION", "comm_IMPLEMENTATION")]

@@ -17,7 +17,7 @@ struct Placement {
   bool given = false;                           ///< by option or environment
 };
 
-/// The option --ranks-per-node, then KOMVOS_RANKS_PER_NODE, then what MPI and hwloc say.
+/// The option --ranks-per-node, then KOMVOS_RANKS_PER_NODE, then what MPI and Linux say.
 /// \param ranksPerSocket the option --ranks-per-socket; 0 if it was not given
 /// \note Collective. \throws BadInput on all ranks, also for anything else wrong in the environment
 Placement placementOf(MPI_Comm comm, const std::string& ranksPerNode, int ranksPerSocket = 0);

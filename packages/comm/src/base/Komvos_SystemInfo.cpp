@@ -26,8 +26,9 @@ const std::string& processorName() {
 }
 
 std::string processorNameIn(std::istream& cpuinfo) {
-  std::map<std::string, std::string> first;  // of each entry, by its name: cores may differ
-  for (std::string line; std::getline(cpuinfo, line);) {
+  // Of the first processor, which ends with an empty line: others may differ, and there may be hundreds.
+  std::map<std::string, std::string> first;
+  for (std::string line; std::getline(cpuinfo, line) && !line.empty();) {
     const std::size_t colon = line.find(": ");
     const std::size_t end = line.find_first_of("\t:");
     if (colon != std::string::npos) {

@@ -13,7 +13,7 @@ class PrivateComm;
 /// Which ranks share a node, as MPI says. \note Collective the first time.
 std::shared_ptr<const NodeTopology> detectedTopology(PrivateComm& comm);
 
-/// Which ranks share a socket, as hwloc says. \note Collective the first time.
+/// Which ranks share a socket, as Linux says. \note Collective the first time.
 std::shared_ptr<const NodeTopology> detectedSockets(PrivateComm& comm);
 
 }  // namespace Komvos::Impl

@@ -2,7 +2,7 @@
 //
 // A uniform or cyclic placement is two numbers. Any other is a list of intervals: consecutive ranks on one node.
 // intervalOf(rank) and rankOn(node, local) are binary searches, in all intervals and in those of a node. detect() asks
-// MPI which ranks can share memory, detectSockets() asks hwloc where each rank is bound; fromCommunicators() makes one
+// MPI which ranks can share memory, detectSockets() asks Linux where each rank is bound; fromCommunicators() makes one
 // placement of what the nodes know, of a few numbers if that is enough. fromMap() and parse() come to the same
 // placements from labels and from text.
 #include "Komvos_NodeTopology.hpp"
@@ -131,16 +131,19 @@ NodeTopology NodeTopology::detect(MPI_Comm comm) {
   return topology;
 }
 
-NodeTopology NodeTopology::detectSockets(MPI_Comm comm) {
+NodeTopology NodeTopology::detectSockets(MPI_Comm comm) { return Impl::socketsFrom(comm, Impl::bindingOfThisThread()); }
+
+NodeTopology Impl::socketsFrom(MPI_Comm comm, const SocketBinding& mine) {
   MPI_Comm node = nodeOfThisRank(comm);
-  const int mine = Impl::socketOfThisThread();
-  int lowest = mine;
+  int least[] = {mine.package, -mine.package, mine.numaNode};
   int rank = 0;
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, node), "MPI_Allreduce");
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, least, 3, MPI_INT, MPI_MIN, node), "MPI_Allreduce");
   mpiCheck(MPI_Comm_rank(node, &rank), "MPI_Comm_rank");
+  const bool severalPackages = least[0] >= 0 && least[0] != -least[1];
+  const int color = severalPackages ? mine.package : least[2] >= 0 ? mine.numaNode : 0;
   MPI_Comm socket = MPI_COMM_NULL;
-  mpiCheck(MPI_Comm_split(node, lowest < 0 ? 0 : mine, rank, &socket), "MPI_Comm_split");
-  NodeTopology topology = fromCommunicators(comm, socket);
+  mpiCheck(MPI_Comm_split(node, color, rank, &socket), "MPI_Comm_split");
+  NodeTopology topology = NodeTopology::fromCommunicators(comm, socket);
   MPI_Comm_free(&socket);
   MPI_Comm_free(&node);
   return topology;

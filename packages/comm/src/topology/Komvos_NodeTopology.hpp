@@ -21,8 +21,8 @@ class NodeTopology {
   /// Asks MPI which ranks can share memory. \note Collective on `comm`.
   static NodeTopology detect(MPI_Comm comm);
 
-  /// Asks hwloc which socket the calling thread of each rank is bound to; sockets are numbered as nodes are. A socket
-  /// is a package, or a NUMA node where a machine has one package only. Where one rank of a node is free to run on
+  /// Asks Linux which socket the calling thread of each rank is bound to; sockets are numbered as nodes are. A socket
+  /// is a package, or a NUMA node where all ranks of a node are on one package. Where one rank of a node may run on
   /// several sockets, the whole node counts as one.
   /// \note Collective on `comm`.
   static NodeTopology detectSockets(MPI_Comm comm);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_NodeTopology.hpp"
+#include "Komvos_SocketBinding.hpp"
 #include "support/test_patterns.hpp"
 
 namespace {
@@ -264,75 +266,94 @@ std::vector<int> labelsOfAll(int mine) {
   return all;
 }
 
-/// Lets hwloc see a machine of two processors, of which this thread may use what it binds itself to.
-class TwoProcessors {
+/// A folder like Linux' /sys/devices/system, of this rank alone.
+class System {
  public:
-  TwoProcessors() {
-    sched_getaffinity(0, sizeof(before_), &before_);
-    for (int cpu = 0; cpu < CPU_SETSIZE && cpus_.size() < 2; ++cpu) {
-      if (CPU_ISSET(cpu, &before_)) {
-        cpus_.push_back(cpu);
-      }
-    }
-  }
-  ~TwoProcessors() {
-    sched_setaffinity(0, sizeof(before_), &before_);
-    unsetenv("HWLOC_SYNTHETIC");
-    unsetenv("HWLOC_THISSYSTEM");
-  }
-  bool available() const { return cpus_.size() == 2; }
+  System() : root_(std::filesystem::temp_directory_path() / ("komvos-system-" + std::to_string(getpid()))) {}
+  ~System() { std::filesystem::remove_all(root_); }
+  std::string root() const { return root_.string(); }
 
-  /// \param above what stands above the two processors, as in "package:2"
-  void describe(const std::string& above) const {
-    const std::string indexes = std::to_string(cpus_[0]) + "," + std::to_string(cpus_[1]);
-    setenv("HWLOC_SYNTHETIC", (above + " pu:1(indexes=" + indexes + ")").c_str(), 1);
-    setenv("HWLOC_THISSYSTEM", "1", 1);
+  void write(const std::string& path, const std::string& text) const {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text << '\n';
   }
-
-  void bindTo(bool first, bool second) const {
-    cpu_set_t cpus;
-    CPU_ZERO(&cpus);
-    for (const int i : {0, 1}) {
-      if (i == 0 ? first : second) {
-        CPU_SET(cpus_[i], &cpus);
-      }
+  void addPackage(int number, const std::string& list, const std::vector<int>& processors, const char* name) const {
+    for (const int one : processors) {
+      const std::string topology = "cpu/cpu" + std::to_string(one) + "/topology/";
+      write(topology + name, list);
+      write(topology + "physical_package_id", std::to_string(number));
     }
-    ASSERT_EQ(0, sched_setaffinity(0, sizeof(cpus), &cpus));
   }
 
  private:
-  cpu_set_t before_;
-  std::vector<int> cpus_;
+  std::filesystem::path root_;
 };
 
-TEST(NodeTopologyDetect, SocketsAreWhereProcessesAreBound) {
-  TwoProcessors machine;
-  int everywhere = machine.available() ? 1 : 0;
-  MPI_Allreduce(MPI_IN_PLACE, &everywhere, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (everywhere == 0) {
-    GTEST_SKIP() << "needs two processors";
+TEST(SocketBinding, IsWhereAllProcessorsOfAThreadAre) {
+  const auto expectIs = [](int package, int numaNode, const Komvos::Impl::SocketBinding& binding) {
+    EXPECT_EQ(package, binding.package);
+    EXPECT_EQ(numaNode, binding.numaNode);
+  };
+  for (const char* name : {"package_cpus_list", "core_siblings_list"}) {
+    const System system;
+    system.addPackage(0, "0-1,4", {0, 1, 4}, name);
+    system.addPackage(7, "2-3,5", {2, 3, 5}, name);
+    system.write("node/online", "0,2-3");
+    system.write("node/node0/cpulist", "0-1,4");
+    system.write("node/node2/cpulist", "2,5");
+    system.write("node/node3/cpulist", "3");
+    const auto of = [&](const std::vector<int>& processors) {
+      return Komvos::Impl::bindingOf(processors, system.root());
+    };
+    expectIs(0, 0, of({0}));
+    expectIs(0, 0, of({1, 4}));
+    expectIs(7, 2, of({2, 5}));
+    expectIs(7, 3, of({3}));
+    expectIs(7, -1, of({3, 5}));
+    expectIs(-1, -1, of({1, 2}));
+    expectIs(-1, -1, of({9}));
+    expectIs(-1, -1, of({}));
   }
+  const System nothing;
+  expectIs(-1, -1, Komvos::Impl::bindingOf({0}, nothing.root()));
+}
+
+TEST(SocketBinding, OfAThreadFollowsWhatItIsBoundTo) {
+  cpu_set_t before;
+  ASSERT_EQ(0, sched_getaffinity(0, sizeof(before), &before));
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (!CPU_ISSET(processor, &before)) {
+      continue;
+    }
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+    const Komvos::Impl::SocketBinding binding = Komvos::Impl::bindingOfThisThread();
+    const Komvos::Impl::SocketBinding expected = Komvos::Impl::bindingOf({processor});
+    EXPECT_EQ(expected.package, binding.package) << processor;
+    EXPECT_EQ(expected.numaNode, binding.numaNode) << processor;
+  }
+  EXPECT_EQ(0, sched_setaffinity(0, sizeof(before), &before));
+}
+
+TEST(NodeTopologyDetect, SocketsAreWhereProcessesAreBound) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::vector<int> nodes = lowestPartners(MPI_COMM_WORLD);
-  const bool odd = rank % 2 == 1;
-  for (const char* above : {"package:2", "package:1 numa:2", "package:2 numa:1"}) {
-    SCOPED_TRACE(above);
-    machine.describe(above);
-    machine.bindTo(!odd, odd);
-    // Numbered by lowest rank: even ranks come first.
-    const std::vector<int> sockets = labelsOfAll(nodes[rank] + (odd ? 1 : 0));
-    expectIs(NodeTopology::detectSockets(MPI_COMM_WORLD), sockets);
-    machine.bindTo(true, false);
-    expectIs(NodeTopology::detectSockets(MPI_COMM_WORLD), nodes);
-    machine.bindTo(!odd || rank == 1, odd);  // rank 1 may run on both
-    expectIs(NodeTopology::detectSockets(MPI_COMM_WORLD), nodes);
-    machine.bindTo(true, true);
-    expectIs(NodeTopology::detectSockets(MPI_COMM_WORLD), nodes);
-  }
-  machine.describe("package:1 numa:1 core:2");
-  machine.bindTo(!odd, odd);
-  expectIs(NodeTopology::detectSockets(MPI_COMM_WORLD), nodes);
+  const int odd = rank % 2;
+  const auto sockets = [](int package, int numaNode) {
+    return Komvos::Impl::socketsFrom(MPI_COMM_WORLD, {package, numaNode});
+  };
+  const std::vector<int> halves = labelsOfAll(nodes[rank] + odd);  // numbered by lowest rank: even ranks come first
+  expectIs(sockets(odd, odd), halves);
+  expectIs(sockets(odd, 5), halves);
+  expectIs(sockets(3, odd), halves);
+  expectIs(sockets(-1, odd), halves);
+  expectIs(sockets(3, 5), nodes);
+  expectIs(sockets(-1, -1), nodes);
+  expectIs(sockets(rank == 0 ? -1 : odd, rank == 0 ? -1 : odd), nodes);  // rank 0 may run on both
+  expectIs(sockets(odd, -1), halves);
 }
 
 TEST(NodeTopologyDetect, SocketsOfThisMachineStayInsideNodes) {

@@ -21,7 +21,7 @@
 // How this works. resolveOptions() goes from local to collective:
 // 1. resolveLocally() reads the options and the environment of this rank.
 // 2. Agreement: one reduction finds out whether a rank has an error, and whether all say the same.
-// 3. detectMissing() and loadFiles() ask MPI and hwloc for the topology and read the files named by the environment.
+// 3. detectMissing() and loadFiles() ask MPI and Linux for the topology and read the files named by the environment.
 //    Both are collective, and by now all ranks do it, or none.
 namespace Komvos::Impl {
 
@@ -133,11 +133,15 @@ void resolveLocally(ResolvedTopology& topology, const Settings& settings, int nu
   }
 }
 
+/// \param needsSockets also on one node, where none but their own route takes notice of them
 /// \note Collective on `comm`, with a topology that is detected on all ranks, or on none.
-void detectMissing(ResolvedTopology& topology, PrivateComm& comm) {
-  if (topology.detected) {
-    topology.nodes = detectedTopology(comm);
-    topology.sockets = topology.sockets ? topology.sockets : detectedSockets(comm);
+void detectMissing(ResolvedTopology& topology, PrivateComm& comm, bool needsSockets) {
+  if (!topology.detected) {
+    return;
+  }
+  topology.nodes = detectedTopology(comm);
+  if (!topology.sockets && (needsSockets || topology.nodes->numNodes() > 1)) {
+    topology.sockets = detectedSockets(comm);
   }
 }
 
@@ -208,7 +212,7 @@ ResolvedTopology resolveTopology(PrivateComm& comm, std::shared_ptr<const NodeTo
   Agreement agreement;
   addTo(agreement, topology);
   agreement.reach(comm, error);
-  detectMissing(topology, comm);
+  detectMissing(topology, comm, true);
   return topology;
 }
 
@@ -225,7 +229,7 @@ ResolvedOptions resolveOptions(PrivateComm& comm, const ExchangeOptions& options
   const double start = MPI_Wtime();
   resolved.someRankRecords = agreement.reach(comm, error, options.record != nullptr);
   resolved.roundSeconds = MPI_Wtime() - start;
-  detectMissing(resolved.topology, comm);
+  detectMissing(resolved.topology, comm, resolved.route == RouteChoice::sockets);
   loadFiles(resolved, comm, files);
   return resolved;
 }

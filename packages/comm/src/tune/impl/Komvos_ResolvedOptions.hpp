@@ -20,7 +20,7 @@ struct ResolvedTopology {
 };
 
 /// The nodes and sockets that are given; else the nodes in KOMVOS_RANKS_PER_NODE; else the nodes that MPI reports and,
-/// if none are given, the sockets that hwloc reports.
+/// if none are given, the sockets that Linux reports.
 /// \note Collective on `comm`. \throws BadInput on all ranks
 ResolvedTopology resolveTopology(PrivateComm& comm, std::shared_ptr<const NodeTopology> nodes,
                                  std::shared_ptr<const NodeTopology> sockets);
