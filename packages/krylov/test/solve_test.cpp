@@ -299,7 +299,7 @@ TEST_P(Variant, TakesNoMoreProductsForSeveralSystemsThanForEach) {
   const auto count = [&](const std::vector<int>& which) {
     Vector side(A->getRangeMap(), which.size()), x(A->getDomainMap(), which.size());
     for (std::size_t j = 0; j < which.size(); ++j) {
-      side.getVectorNonConst(j)->assign(*b->getVector(0));
+      Tpetra::deep_copy(*side.getVectorNonConst(j), *b->getVector(0));
       x.getVectorNonConst(j)->update(1 - std::pow(0.01, which[j]), *solution.getVector(0), 0);
     }
     const auto problem = rcp(new Problem(A, Teuchos::rcpFromRef(x), Teuchos::rcpFromRef(side)));

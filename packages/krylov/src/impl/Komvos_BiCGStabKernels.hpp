@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "Komvos_KokkosShim.hpp"
 
@@ -255,7 +256,7 @@ struct PartialDots {
         onHost(Kokkos::create_mirror_view(parts)) {}
 
   view parts;
-  typename view::HostMirror onHost;
+  decltype(Kokkos::create_mirror_view(std::declval<const view&>())) onHost;
 };
 
 /// As runRows(), in an order that does not depend on the number of threads either: where each rank computes the dots of
