@@ -10,8 +10,9 @@
 namespace Komvos::Impl {
 
 bool mpiYieldsWhenIdle() {
-  // The variable behind Open MPI's setting. MPI's tool interface has it, too, but to start that costs 0.3 s a process.
-  static const void* const variable = dlsym(RTLD_DEFAULT, "ompi_mpi_yield_when_idle");
+  // What Open MPI's loop of progress asks, a byte, in 4.1 and in 6. MPI's tool interface has the setting behind it,
+  // too, but to start that costs 0.3 s a process.
+  static const void* const variable = dlsym(RTLD_DEFAULT, "opal_progress_yield_when_idle");
   return variable != nullptr && *static_cast<const bool*>(variable);
 }
 
