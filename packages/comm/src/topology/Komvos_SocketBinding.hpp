@@ -29,7 +29,7 @@ SocketBinding bindingOfThisThread();
 
 /// Ranks that share a socket: a package, or a NUMA node where all ranks of a node are on one package. Where one rank of
 /// a node is bound to several sockets, the whole node counts as one.
-/// \param mine of this rank \note Collective on `comm`.
+/// \param mine of this rank \note Collective on `comm`. In Komvos_NodeTopology.cpp, beside the search for nodes.
 NodeTopology socketsFrom(MPI_Comm comm, const SocketBinding& mine);
 
 }  // namespace Komvos::Impl

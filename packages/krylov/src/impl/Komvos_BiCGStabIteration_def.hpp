@@ -324,7 +324,8 @@ void BiCGStabIteration<S, L, G, N>::learnToleratedNorms() {
 }
 
 /// Gives up columns whose residual has come as far down as rounding allows, or has not fallen for a long time: for a
-/// window of iterations, and for as many as it took to come so far. So at most half of the iterations are in vain.
+/// window of iterations, and for as many as it took to come so far. So at most half of the iterations are in vain, or
+/// those of the window.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::noticeStagnation() {
   std::vector<bool> standsStill(numColumns_, false);
@@ -607,6 +608,10 @@ template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::computeAndGather(const std::function<void()>& compute, multivector_type& out,
                                                      const std::function<void()>& whileGathered) const {
   computeOrAbandon(compute);
+  if (worksOnAll()) {
+    replicated_->gather(*own_, out, whileGathered);
+    return;
+  }
   bool isFirst = true;
   for (int j = 0; j < numColumns_; ++j) {
     const int begin = j;

@@ -6,6 +6,7 @@
 #include <BelosSolverFactory_Tpetra.hpp>
 #include <BelosTpetraAdapter.hpp>
 #include <algorithm>
+#include <ostream>
 #include <string>
 
 #include "Komvos_BelosSolvers.hpp"
@@ -44,6 +45,12 @@ inline RCP<Parameters> parameters(double tolerance, int iterations, const std::s
     list->set("Variant", variant);
   }
   return list;
+}
+
+/// Lets a solver print its warnings to `text`, which lives as long as the solver.
+inline void printWarnings(Parameters& list, std::ostream& text) {
+  list.set("Verbosity", static_cast<int>(Belos::Warnings));
+  list.set("Output Stream", Teuchos::rcpFromRef(text));
 }
 
 /// Of the column that is worst: |b - A x| / |b - A x0|, with x0 = 0.
