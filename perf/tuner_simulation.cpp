@@ -18,8 +18,10 @@
 // time of its variant, times one plus the noise of the slowest rank, plus what the operating system takes from some
 // rank now and then. Both are maxima over so many ranks, drawn as one number each. Times and set-up are those that were
 // measured on the virtual cluster (perf/HALOS.md), in microseconds; forecasts are off by a factor that is drawn for
-// each variant, and all of a halo by another one. A halo begins with the route that promises much, if there is one. A
-// user compares with the standard route, and with the best variant known afterwards, both without noise.
+// each variant, and all of a halo by another one. There may be periods in which all variants take longer by the same
+// factor, as when other programs use the network; they begin and end by chance. A halo begins with the route that
+// promises much, if there is one. A user compares with the standard route, and with the best variant known afterwards,
+// which meet the same periods, and noise of their own.
 namespace {
 
 using namespace Komvos::Program;
@@ -39,6 +41,9 @@ struct Noise {
   double spikeSeconds;       // mean, exponential
   double forecastFactor;     // forecasts are off by up to so much either way
   double calibrationFactor;  // and all together by up to so much
+  double slowShare;          // of all uses, in periods when all variants are slower
+  double slowUses;           // in such a period, mean
+  double slowFactor;         // by so much
 };
 
 struct Outcome {
@@ -59,8 +64,15 @@ class Simulation {
     const double u = std::max(1e-300, uniform_(random_));
     return -mean * std::log1p(-std::exp(std::log(u) / count));
   }
+  void beginUse() {
+    if (noise_.slowShare > 0) {
+      const double change = isSlow_ ? 1 : noise_.slowShare / (1 - noise_.slowShare);
+      isSlow_ = (uniform_(random_) < change / noise_.slowUses) != isSlow_;
+    }
+  }
   double timeOf(std::size_t variant) {
-    double seconds = halo_.seconds[variant] * (1 + largestOf(ranks_, noise_.mean));
+    const double factor = isSlow_ ? noise_.slowFactor : 1;
+    const double seconds = factor * halo_.seconds[variant] * (1 + largestOf(ranks_, noise_.mean));
     std::poisson_distribution<int> spikes(ranks_ * noise_.spikeRate);
     const int count = spikes(random_);
     return seconds + (count > 0 ? largestOf(count, noise_.spikeSeconds) : 0);
@@ -71,6 +83,7 @@ class Simulation {
   double ranks_;
   std::mt19937_64 random_;
   std::uniform_real_distribution<> uniform_;
+  bool isSlow_ = false;
 };
 
 Outcome Simulation::run(long uses) {
@@ -93,7 +106,8 @@ Outcome Simulation::run(long uses) {
   OnlineChoice choice(forecasts, start, 0);
   choice.addPlanning(halo_.planSeconds[start]);
   std::vector<double> window;
-  double total = halo_.planSeconds[start], standard = 0;
+  double total = halo_.planSeconds[start];
+  std::vector<double> totalOf = halo_.planSeconds;  // of each variant, used by itself
   for (long use = 0; use < uses; ++use) {
     if (choice.resultDue()) {
       choice.decide(window);
@@ -103,24 +117,20 @@ Outcome Simulation::run(long uses) {
         total += halo_.planSeconds[choice.challenger()];
       }
     }
+    beginUse();
     const double seconds = timeOf(choice.next());
     total += seconds;
-    standard += timeOf(0);
+    for (std::size_t i = 0; i < totalOf.size(); ++i) {
+      totalOf[i] += timeOf(i);
+    }
     choice.record({seconds, std::max(0.0, seconds - halo_.rest), 1});
     if (choice.windowFull()) {
       window = choice.window();
     }
   }
-  double best = standard;
-  for (std::size_t i = 1; i < halo_.seconds.size(); ++i) {
-    double seconds = halo_.planSeconds[i];
-    for (long use = 0; use < uses; ++use) {
-      seconds += timeOf(i);
-    }
-    best = std::min(best, seconds);
-  }
+  const double best = *std::min_element(totalOf.begin(), totalOf.end());
   const double least = *std::min_element(halo_.seconds.begin(), halo_.seconds.end());
-  return {total / standard, total / best, halo_.seconds[choice.incumbent()] > 1.05 * least};
+  return {total / totalOf[0], total / best, halo_.seconds[choice.incumbent()] > 1.05 * least};
 }
 
 /// Products of 16 ranks on the virtual cluster, at 9b0b44f399: standard, three-step, two-step, split, axis, all by
@@ -157,7 +167,7 @@ Json simulate(const Halo& halo, const Noise& noise, double ranks, long uses, int
 int main(int argc, char** argv) {
   int runs = 1000;
   std::string file = "-";
-  Noise noise{0.02, 1e-5, 500, 1.5, 2};
+  Noise noise{0.02, 1e-5, 500, 1.5, 2, 0, 8, 2.5};
   CLI::App app("Simulates online tuning with noise");
   app.add_option("--runs", runs, "of each case")->check(CLI::PositiveNumber);
   app.add_option("--noise", noise.mean, "mean noise of a rank, as a share of the time");
@@ -165,6 +175,9 @@ int main(int argc, char** argv) {
   app.add_option("--spike", noise.spikeSeconds, "their mean, in microseconds");
   app.add_option("--forecast-factor", noise.forecastFactor, "by which forecasts may be off");
   app.add_option("--calibration-factor", noise.calibrationFactor, "by which all forecasts may be off together");
+  app.add_option("--slow-share", noise.slowShare, "of uses in periods when all is slower");
+  app.add_option("--slow-uses", noise.slowUses, "uses in such a period, mean");
+  app.add_option("--slow-factor", noise.slowFactor, "by which all is slower in them");
   app.add_option("--json", file, "file to write");
   CLI11_PARSE(app, argc, argv);
   Json report{{"benchmark", "tuner simulation"},
@@ -175,6 +188,9 @@ int main(int argc, char** argv) {
               {"spike_microseconds", noise.spikeSeconds},
               {"forecast_factor", noise.forecastFactor},
               {"calibration_factor", noise.calibrationFactor},
+              {"slow_share", noise.slowShare},
+              {"slow_uses", noise.slowUses},
+              {"slow_factor", noise.slowFactor},
               {"results", Json::array()}};
   for (const Halo& halo : halos()) {
     for (const double ranks : {256.0, 1024.0, 4096.0}) {

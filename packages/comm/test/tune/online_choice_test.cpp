@@ -183,6 +183,28 @@ TEST(OnlineChoice, IsNotDeceivedByUsesThatTakeLongerThanOthers) {
   }
 }
 
+/// As where other programs use the machine or the network for a while.
+TEST(OnlineChoice, IsNotDeceivedByAPeriodInWhichAllIsSlower) {
+  const auto winner = [](const std::vector<double>& exchange, long begin, long length) {
+    Ranks ranks(2, exchange, 5, forecastsOf({10, 8}));
+    ranks.disturbance = [&](std::size_t, long use) {
+      return use >= begin && use < begin + length ? 1.5 * (exchange[ranks.used().back()] + 5) : 0.0;
+    };
+    ranks.use(100, 1);
+    EXPECT_GE(ranks.choice().trials().size(), 1u);
+    return ranks.choice().incumbent();
+  };
+  int periods = 0, missed = 0;
+  for (long begin = 1; begin < 50; ++begin) {
+    for (long length = 1; length < 30; ++length) {
+      EXPECT_EQ(0u, winner({10, 12}, begin, length)) << "uses " << begin << " to " << begin + length - 1 << " slow";
+      missed += winner({10, 7}, begin, length) != 1u;
+      ++periods;
+    }
+  }
+  EXPECT_LT(missed, periods / 12) << "who is slower is never taken, who is faster seldom missed";
+}
+
 TEST(OnlineChoice, TriesNothingWhereTheExchangeHardlyCounts) {
   Ranks ranks(2, {10, 5}, 1000, forecastsOf({10, 5}));
   ranks.use(300, 1);

@@ -10,15 +10,16 @@
 // How this works. There are three stages, each with windows of its own:
 //
 //   watching      the incumbent only; its time, and what of it is spent in the exchange, say what there is to gain
-//   firstSamples  a challenger: one use that is not timed, for it allocates, and two that are; then one of the
-//   incumbent.
+//   firstSamples  a challenger: one use that is not timed, for it allocates, and two that are; then one of the incumbent.
 //                 Who is far behind the incumbent's worst is given up, who is far ahead of its best has won.
-//   comparing     four uses of one, four of the other, medians; up to twelve each if they are close
+//   comparing     four uses of one, four of the other; up to twelve each if they are close, or if this is not what the
+//                 first samples said
 //
 // Uses are not alike: in a V-cycle a matrix is used several times, and the use after the coarser levels waits for the
 // slowest rank there. Challenger and incumbent in turn would meet different uses wherever their number is even. Four
 // after each other meet the same ones if there are 1, 2 or 4 in a cycle. If there are 3 or 5, they meet most of them,
-// so that the fastest of four is fair, and the median of twelve.
+// so that the fastest of four is fair, and the median of twelve. Who is not faster by both does not win: the machine may
+// have become slower or faster between the uses of one and of the other.
 //
 // chooseChallenger() ends each trial: it takes the variant with the best forecast that can still win and that pays. It
 // pays if planning costs at most a small share of all the time that the user has waited so far, or if what the forecast
@@ -261,13 +262,15 @@ std::vector<double> OnlineChoice::samplesOf(std::size_t variant) const {
 
 void OnlineChoice::judgeFirstSamples() {
   const std::vector<double> samples = samplesOf(challenger_);
-  const double rival = std::min(ofClass_[class_].least, samplesOf(incumbent()).front());
+  const double atThatTime = samplesOf(incumbent()).front();
+  const double rival = std::min(ofClass_[class_].least, atThatTime);
   const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
   if (*most < farAhead * rival) {
     endTrial(Trial::Outcome::faster);
-  } else if (*least > farBehind * ofClass_[class_].most) {
+  } else if (*least > farBehind * std::max(ofClass_[class_].most, atThatTime)) {
     endTrial(Trial::Outcome::hopeless);
   } else {
+    firstRatio_ = median(samples) / rival;
     timed_.clear();
     compare();
   }
@@ -279,10 +282,11 @@ void OnlineChoice::judgeComparison() {
   const double ofBest =
       *std::min_element(samples.begin(), samples.end()) / *std::min_element(rivals.begin(), rivals.end());
   const bool isClose = std::max(ratio, ofBest) > clearlyFaster && std::min(ratio, ofBest) < clearlySlower;
-  if (isClose && timed_.size() < mostWindows * order_.size()) {
+  const bool isContradictory = timed_.size() == order_.size() && (ratio < 1) != (firstRatio_ < 1);
+  if ((isClose || isContradictory) && timed_.size() < mostWindows * order_.size()) {
     compare();  // once more, and judge all of them
   } else {
-    endTrial(ratio < faster ? Trial::Outcome::faster : Trial::Outcome::slower);
+    endTrial(std::max(ratio, ofBest) < faster ? Trial::Outcome::faster : Trial::Outcome::slower);
   }
 }
 

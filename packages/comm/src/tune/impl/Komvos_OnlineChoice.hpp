@@ -152,7 +152,8 @@ class OnlineChoice {
   std::size_t position_ = 0;
   std::size_t watchLength_ = 0;
   std::size_t challenger_ = 0;
-  int repeats_ = 0;  // of a window that could not be judged
+  int repeats_ = 0;         // of a window that could not be judged
+  double firstRatio_ = 1;   // of the challenger's first samples and the incumbent's least
 
   // Of this rank, in this window.
   std::vector<double> seconds_, exposed_;
