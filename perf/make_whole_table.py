@@ -30,6 +30,10 @@ either way, drawn for each variant, and all of a halo by one of up to {calibrati
 than 5 % slower than the best one, as all runs do that end before another route pays its plan. Time is that of the whole
 run, planning included, over that of the standard route and of the best one: median, and 95 % of all runs are below.
 """
+SLOW_PERIODS = """
+The same with periods in which everything takes {slow_factor:g} times as long, as when others use the network: {slow_share:.0%} of
+all uses, {slow_uses:g} uses each on average, beginning and ending by chance.
+"""
 
 
 def median_time(result, cycles):
@@ -70,16 +74,18 @@ def summary(reports):
 
 
 def simulation():
-    path = common.SIMULATED / "tuner.json"
-    if not path.exists():
-        return ""
-    report = common.read_results(path)
+    report = common.read_results(common.SIMULATED / "tuner.json")
+    slow = common.read_results(common.SIMULATED / "tuner-slow-periods.json")
+    return (SIMULATION.format(**report) + "\n" + simulation_table(report) + SLOW_PERIODS.format(**slow) + "\n" +
+            simulation_table(slow))
+
+
+def simulation_table(report):
     rows = [[one["halo"], f"{one['ranks']:,.0f}", f"{one['uses']:,}", f"{one['wrong']:.3f}",
              f"{one['of_standard']:.2f}", f"{one['of_standard_95_percent']:.2f}", f"{one['of_best']:.2f}",
              f"{one['of_best_95_percent']:.2f}"] for one in report["results"]]
-    table = common.markdown_table(["halo", "ranks", "uses", "wrong", "of standard", "95 %", "of best", "95 %"], rows,
-                                  ["---", *["--:"] * 7])
-    return SIMULATION.format(**report) + "\n" + table
+    return common.markdown_table(["halo", "ranks", "uses", "wrong", "of standard", "95 %", "of best", "95 %"], rows,
+                                 ["---", *["--:"] * 7])
 
 
 def page(folder, files):

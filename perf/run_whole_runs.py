@@ -9,7 +9,7 @@ the defaults waits for in all.
 
 Writes perf/results/<processor>/<date>-<commit>-whole-<run>-<problem>.json. Run it as root on a quiet machine; it takes
 about 40 minutes. make_whole_table.py then makes the page. "simulation" runs the tuner alone, with noise that is drawn
-(perf_tuner_simulation), and writes perf/results/simulated/tuner.json.
+(perf_tuner_simulation), and writes perf/results/simulated/tuner.json and tuner-slow-periods.json.
 """
 import argparse
 import tempfile
@@ -49,6 +49,10 @@ def measure(program, launcher, ranks, network, arguments, samples, path):
     common.write_results(path, report)
 
 
+SIMULATIONS = {"tuner.json": [],
+               "tuner-slow-periods.json": ["--slow-share", "0.2", "--slow-uses", "30", "--slow-factor", "2"]}
+
+
 def main():
     known = runs()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -63,11 +67,11 @@ def main():
     common.build(common.BUILD, "perf_whole_runs", "perf_tuner_simulation")
     for name in names:
         if name == "simulation":
-            path = common.SIMULATED / "tuner.json"
-            with tempfile.TemporaryDirectory() as folder:
-                raw = Path(folder) / "tuner.json"
-                common.run([common.BUILD / "perf" / "perf_tuner_simulation", "--json", raw], None)
-                common.write_results(path, common.read_results(raw))
+            for file, arguments in SIMULATIONS.items():
+                with tempfile.TemporaryDirectory() as folder:
+                    raw = Path(folder) / file
+                    common.run([common.BUILD / "perf" / "perf_tuner_simulation", *arguments, "--json", raw], None)
+                    common.write_results(common.SIMULATED / file, common.read_results(raw))
             continue
         launcher, ranks, network, problems = known[name]
         for problem, arguments in problems.items():
