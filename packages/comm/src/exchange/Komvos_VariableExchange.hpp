@@ -116,8 +116,8 @@ class VariableExchange {
   };
   /// Makes room for runs of these counts.
   /// \param wordsOf (count) words of a run with this count, at least 1
-  /// \note Collective. \throws BadInput on all ranks if the messages of one have more than 2^31 words, or what else
-  /// fails on one
+  /// \note Collective. \throws BadInput on all ranks if the messages of one have more than 2^31 words, a count is
+  /// negative, or what else fails on one
   template <class WordsOf>
   void setLengths(const Counts& counts, const WordsOf& wordsOf) {
     setLengths(counts, wordsOf, {});
@@ -243,6 +243,14 @@ void VariableExchange<Device>::setLengths(const Counts& counts, const WordsOf& w
 template <class Device>
 template <class WordsOf>
 void VariableExchange<Device>::setOffsets(const Counts& counts, const WordsOf& wordsOf) {
+  const std::int64_t most = std::numeric_limits<int>::max();
+  for (const std::vector<std::int64_t>* const list : {&counts.owned, &counts.received}) {
+    for (const std::int64_t count : *list) {
+      if (count < 0 || count > most) {  // a received one may be anything, and sums must not overflow
+        throw BadInput("a run of " + std::to_string(count) + " entries (rank " + std::to_string(plan_->rank) + ")");
+      }
+    }
+  }
   std::vector<std::int64_t> sendOffset{0}, receiveOffset{0};  // of runs, in words
   for (const int source : plan_->sendSource) {
     sendOffset.push_back(sendOffset.back() + wordsOf(source >= 0 ? counts.owned[source] : counts.received[~source]));
@@ -250,7 +258,7 @@ void VariableExchange<Device>::setOffsets(const Counts& counts, const WordsOf& w
   for (const std::int64_t count : counts.received) {
     receiveOffset.push_back(receiveOffset.back() + wordsOf(count));
   }
-  const std::int64_t most = std::numeric_limits<int>::max(), words = std::max(sendOffset.back(), receiveOffset.back());
+  const std::int64_t words = std::max(sendOffset.back(), receiveOffset.back());
   if (words > most) {
     throw BadInput("messages of " + std::to_string(words) + " words of 8 bytes (rank " + std::to_string(plan_->rank) +
                    "); at most " + std::to_string(most) + " travel at once");

@@ -140,6 +140,30 @@ TEST(VariableExchange, ARankWithoutMemoryForLengthsIsAnErrorOnAll) {
   });
 }
 
+// As a count would be that was damaged on its way.
+TEST(VariableExchange, ACountThatCannotBeIsAnErrorOnAll) {
+  onHalos([](const Halo& halo) {
+    Runs runs(halo.comm, halo.plan, Komvos::gpuAwareMpi(), Komvos::stagingForced());
+    setLengths(halo, runs, 0);
+    for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{1} << 40, std::int64_t{1} << 62}) {
+      std::vector<std::int64_t> owned = ownedLengths(halo, 2);
+      const bool isWrong = !owned.empty() && halo.rank == 0;
+      if (isWrong) {
+        owned[0] = wrong;
+      }
+      bool threw = false;
+      try {
+        runs.exchangeLengths(owned, [](std::int64_t count) { return count; });
+      } catch (const Komvos::BadInput&) {
+        threw = true;
+      }
+      EXPECT_EQ(onAnyRank(isWrong, halo.comm), threw) << halo.name() << ", " << wrong;
+    }
+    setLengths(halo, runs, 3);
+    checkRuns(halo, runs, 3);
+  });
+}
+
 /// Sends with values of others.
 int messagesThatTravelOn(const ExchangePlan& plan) {
   return static_cast<int>(std::count_if(plan.sends.begin(), plan.sends.end(), [&](const Komvos::PlanMessage& send) {
