@@ -156,8 +156,8 @@ def page(folder, reports):
             "Komvos of it", "values: Tpetra", "Komvos of it"]
     for name, title in OTHERS.items():
         if name in reports:
-            parts.append(f"\n## {title}\n\nOf Debian sid, with its compiler. The variable TPETRA_USE_NEW_COPY_AND_PERMUTE of "
-                         "versions before is gone: Tpetra\nrefuses to start with it.\n\n"
+            parts.append(f"\n## {title}\n\nOf Debian sid, with its compiler. This Tpetra does not know the variable "
+                         "TPETRA_USE_NEW_COPY_AND_PERMUTE: it\nrefuses to start with it.\n\n"
                          + table(head, other_rows(reports[name]["cases"])))
     parts.append("\n## Assembly of finite elements, two ranks\n\nHeat conduction on hexahedra in slabs; milliseconds, element "
                  "matrices included. \"second\" and \"again\" are with new values; the second time ours makes lists for "

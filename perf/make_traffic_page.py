@@ -25,7 +25,7 @@ What remains in set-up, and what would take it away:
   wait for the slowest rank there: most of their time is waiting.
 
 `makeNodeAware` itself is one line below each. Its collectives do not grow with the number of halos, but with the number of
-communicators: where levels are repartitioned, each has one of its own, and nodes are detected on each.
+communicators: where levels are repartitioned, each has one of its own, which is duplicated and split by nodes.
 """
 
 
