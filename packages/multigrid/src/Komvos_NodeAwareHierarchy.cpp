@@ -4,9 +4,13 @@
 #include <MueLu_TpetraOperator.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,6 +27,10 @@
 // with an importer, then smoothers; nothing in that is collective on a finer level than the one at hand. Whatever a
 // rank throws there is kept until all have come to the end, where all throw. The hierarchy is changed only after that:
 // one that some ranks had changed and others not could not be used any more.
+//
+// Where a hierarchy is set up again, MueLu puts matrices of its own in the place of ours. So the finest level keeps the
+// exchanges (KeptExchanges), by level and name. What has the same maps as before, on all ranks and with the same
+// options, goes on with its exchange, and only the rest is planned.
 namespace Komvos {
 
 namespace {
@@ -37,11 +45,24 @@ using NodeAwareMatrix = NodeAwareCrsMatrix<>;
 
 MPI_Comm mpiOf(const Teuchos::Comm<int>& comm) { return Tpetra::Details::extractMpiCommFromTeuchos(comm); }
 
+/// What a hierarchy goes on with when it is set up again. No values of matrices.
+struct KeptExchanges {
+  std::optional<std::uint64_t> options;  ///< their fingerprint
+  std::map<std::pair<int, std::string>, std::shared_ptr<const NodeAwareMatrix::Structure>> matrices;
+  std::map<int, std::shared_ptr<const NodeAwareImport<>>> importers;
+};
+
 /// Walks a hierarchy, and keeps what it has made.
 class HierarchyWalk {
  public:
   HierarchyWalk(MueLuLevels levels, MPI_Comm finest, const ExchangeOptions& options)
-      : levels_(levels), finest_(finest), options_(finest, options) {}
+      : levels_(levels), finest_(finest), options_(finest, options), overlap_(options.overlap) {
+    const auto kept = std::static_pointer_cast<const KeptExchanges>(levels_.kept());
+    if (kept && options_.fingerprint() && kept->options == options_.fingerprint()) {
+      before_ = *kept;
+    }
+    isFirst_ = kept == nullptr;
+  }
 
   NodeAwareHierarchy run() {
     plan();
@@ -70,6 +91,23 @@ class HierarchyWalk {
     if (mapsChanged_) {
       spared_ = levels_.vectorOfFinestLevel();
     }
+    keepExchanges();
+  }
+
+  void keepExchanges() {
+    const auto kept = std::make_shared<KeptExchanges>();
+    kept->options = options_.fingerprint();
+    for (const LevelExchange& one : result_.exchanges) {
+      if (!kept->options) {
+        break;
+      }
+      if (one.transfer) {
+        kept->importers[one.level] = one.transfer;
+      } else {
+        kept->matrices[{one.level, one.name}] = one.matrix->structure();
+      }
+    }
+    changes_.push_back(levels_.keep(kept));
   }
 
   /// A solver on the coarsest level has a copy of the matrix; nobody multiplies with it.
@@ -88,42 +126,21 @@ class HierarchyWalk {
   struct Batch {
     MPI_Comm comm;
     std::vector<RCP<const Matrix>> matrices;
+    std::vector<std::shared_ptr<const NodeAwareMatrix::Structure>> structures;  // from before, or null
     std::vector<RCP<const Tpetra::Import<>>> importers;
+    std::vector<std::shared_ptr<const NodeAwareImport<>>> exchanges;  // from before, or null
   };
 
   /// That of a communicator with the same ranks; ranks meet them in the same order.
   static Batch& batchOn(std::vector<Batch>& batches, MPI_Comm comm) {
     const auto found = std::find_if(batches.begin(), batches.end(),
                                     [&](const Batch& one) { return Impl::haveTheSameRanks(one.comm, comm); });
-    return found != batches.end() ? *found : batches.emplace_back(Batch{comm, {}, {}});
+    return found != batches.end() ? *found : batches.emplace_back(Batch{comm, {}, {}, {}, {}});
   }
 
   void plan() {
     std::vector<Batch> batches;
-    for (int level = 0; level < levels_.count(); ++level) {
-      std::vector<RCP<const Matrix>> found;
-      for (const char* const name : {"A", "P", "R", "Pbar"}) {
-        found.push_back(matrixToReplace(level, name));
-      }
-      for (const char* const name : {"PreSmoother", "PostSmoother"}) {
-        const MueLuSmoother smoother = levels_.smoother(level, name);
-        found.push_back(smoother.isOurs ? Teuchos::null : smoother.matrix);
-      }
-      for (const RCP<const Matrix>& matrix : found) {
-        if (!matrix.is_null() && matrices_.count(matrix.get()) == 0) {
-          RCP<NodeAwareMatrix>& ours = matrices_[matrix.get()];
-          originals_.push_back(matrix);  // so that no other gets its address
-          ours = Teuchos::rcp_const_cast<NodeAwareMatrix>(rcp_dynamic_cast<const NodeAwareMatrix>(matrix));
-          if (ours.is_null()) {
-            batchOn(batches, mpiOf(*matrix->getComm())).matrices.push_back(matrix);
-          }
-        }
-      }
-      levelImporters_.push_back(levels_.importer(level));
-      if (const auto& importer = levelImporters_.back(); !importer.is_null()) {
-        batchOn(batches, mpiOf(*importer->getSourceMap()->getComm())).importers.push_back(importer);
-      }
-    }
+    throwOnAllIfAny(finest_, Impl::errorIn([&] { collect(batches); }));
     std::string error;
     for (const Batch& batch : batches) {
       const std::string here = Impl::errorIn([&] { plan(batch); });
@@ -132,21 +149,98 @@ class HierarchyWalk {
     throwOnAllIfAny(finest_, error);
   }
 
-  void plan(const Batch& batch) {
-    const ExchangeOptions& options = options_.on(batch.comm);
-    const std::vector<RCP<NodeAwareMatrix>> made = NodeAwareMatrix::several(batch.comm, batch.matrices, options);
-    for (std::size_t i = 0; i < made.size(); ++i) {
-      matrices_[batch.matrices[i].get()] = made[i];
-    }
-    std::vector<const NodeAwareImport<>::transfer_type*> transfers;
-    for (const auto& importer : batch.importers) {
-      transfers.push_back(importer.get());
-    }
-    if (!transfers.empty()) {
-      auto exchanges = NodeAwareImport<>::several(batch.comm, transfers, options);
-      for (std::size_t i = 0; i < exchanges.size(); ++i) {
-        importers_[transfers[i]] = std::move(exchanges[i]);
+  /// All that is to be exchanged, and what it may be exchanged along.
+  void collect(std::vector<Batch>& batches) {
+    for (int level = 0; level < levels_.count(); ++level) {
+      for (const char* const name : {"A", "P", "R", "Pbar"}) {
+        collect(batches, matrixToReplace(level, name), {level, name});
       }
+      for (const char* const name : {"PreSmoother", "PostSmoother"}) {
+        if (const MueLuSmoother smoother = levels_.smoother(level, name); !smoother.isOurs) {
+          collect(batches, smoother.matrix, {level, "A"});
+        }
+      }
+      levelImporters_.push_back(levels_.importer(level));
+      if (const auto& importer = levelImporters_.back(); !importer.is_null()) {
+        Batch& batch = batchOn(batches, mpiOf(*importer->getSourceMap()->getComm()));
+        batch.importers.push_back(importer);
+        const auto found = before_.importers.find(level);
+        batch.exchanges.push_back(found != before_.importers.end() ? found->second : nullptr);
+      }
+    }
+  }
+
+  void collect(std::vector<Batch>& batches, const RCP<const Matrix>& matrix, const std::pair<int, std::string>& place) {
+    if (matrix.is_null() || matrices_.count(matrix.get()) > 0) {
+      return;
+    }
+    RCP<NodeAwareMatrix>& ours = matrices_[matrix.get()];
+    originals_.push_back(matrix);  // so that no other gets its address
+    ours = Teuchos::rcp_const_cast<NodeAwareMatrix>(rcp_dynamic_cast<const NodeAwareMatrix>(matrix));
+    if (ours.is_null()) {
+      Batch& batch = batchOn(batches, mpiOf(*matrix->getComm()));
+      batch.matrices.push_back(matrix);
+      const auto found = before_.matrices.find(place);
+      batch.structures.push_back(found != before_.matrices.end() ? found->second : nullptr);
+    }
+  }
+
+  /// Which can go on as before, on all ranks: matrices, then importers.
+  std::vector<int> canGoOn(const Batch& batch) const {
+    std::vector<int> can(batch.matrices.size() + batch.importers.size(), 0);
+    if (isFirst_) {
+      return can;
+    }
+    for (std::size_t i = 0; i < batch.matrices.size(); ++i) {
+      can[i] = batch.structures[i] && NodeAwareMatrix::fits(*batch.structures[i], *batch.matrices[i]) ? 1 : 0;
+    }
+    for (std::size_t i = 0; i < batch.importers.size(); ++i) {
+      const auto& importer = *batch.importers[i];
+      const auto& exchange = batch.exchanges[i];
+      can[batch.matrices.size() + i] =
+          exchange && exchange->isBetween(*importer.getSourceMap(), *importer.getTargetMap()) ? 1 : 0;
+    }
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, can.data(), static_cast<int>(can.size()), MPI_INT, MPI_MIN, batch.comm),
+             "MPI_Allreduce");
+    return can;
+  }
+
+  void plan(const Batch& batch) {
+    const std::vector<int> can = canGoOn(batch);
+    std::vector<RCP<const Matrix>> newMatrices;
+    std::vector<const NodeAwareImport<>::transfer_type*> newImporters;
+    std::string error;
+    for (std::size_t i = 0; i < batch.matrices.size(); ++i) {
+      const RCP<const Matrix>& matrix = batch.matrices[i];
+      if (can[i] == 0) {
+        newMatrices.push_back(matrix);
+        continue;
+      }
+      const std::string here = Impl::errorIn(
+          [&] { matrices_[matrix.get()] = rcp(new NodeAwareMatrix(matrix, *batch.structures[i], overlap_)); });
+      error = error.empty() ? here : error;
+    }
+    for (std::size_t i = 0; i < batch.importers.size(); ++i) {
+      if (can[batch.matrices.size() + i] == 0) {
+        newImporters.push_back(batch.importers[i].get());
+      } else {
+        importers_[batch.importers[i].get()] = batch.exchanges[i];
+      }
+    }
+    if (!newMatrices.empty()) {
+      const auto made = NodeAwareMatrix::several(batch.comm, newMatrices, options_.on(batch.comm));
+      for (std::size_t i = 0; i < made.size(); ++i) {
+        matrices_[newMatrices[i].get()] = made[i];
+      }
+    }
+    if (!newImporters.empty()) {
+      auto exchanges = NodeAwareImport<>::several(batch.comm, newImporters, options_.on(batch.comm));
+      for (std::size_t i = 0; i < exchanges.size(); ++i) {
+        importers_[newImporters[i]] = std::move(exchanges[i]);
+      }
+    }
+    if (!error.empty()) {
+      throw Error(error);
     }
   }
 
@@ -213,6 +307,9 @@ class HierarchyWalk {
   MueLuLevels levels_;
   MPI_Comm finest_;
   Impl::LevelOptions options_;
+  std::optional<Overlap> overlap_;
+  KeptExchanges before_;
+  bool isFirst_ = true;  // nothing is kept, on all ranks
   NodeAwareHierarchy result_;
   std::vector<MueLuLevels::Change> changes_;  // of the hierarchy, in this order
   bool mapsChanged_ = false;

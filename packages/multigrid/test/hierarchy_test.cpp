@@ -299,6 +299,27 @@ TEST(NodeAwareHierarchy, SharesAMatrixThatIsNodeAwareAlready) {
   EXPECT_EQ(matrix.get(), ours.exchanges.front().matrix.get());
 }
 
+/// Whether two calls have the same exchanges, objects and all.
+bool haveTheSameExchanges(const NodeAwareHierarchy& a, const NodeAwareHierarchy& b) {
+  const auto areTheSame = [](const LevelExchange& one, const LevelExchange& other) {
+    const bool sameHalos = one.matrix.is_null() || (one.matrix->importHalo() == other.matrix->importHalo() &&
+                                                    one.matrix->exportHalo() == other.matrix->exportHalo());
+    return one.level == other.level && one.name == other.name && one.transfer == other.transfer && sameHalos;
+  };
+  return std::equal(a.exchanges.begin(), a.exchanges.end(), b.exchanges.begin(), b.exchanges.end(), areTheSame);
+}
+
+/// makeNodeAware() after a set-up that has kept all maps.
+NodeAwareHierarchy makeNodeAwareAgain(TpetraOperator& preconditioner, const ExchangeOptions& options,
+                                      const NodeAwareHierarchy& before) {
+  startCounting();
+  NodeAwareHierarchy again = Komvos::makeNodeAware(preconditioner, options);
+  const Counts counts = stopCounting();
+  EXPECT_TRUE(haveTheSameExchanges(before, again));
+  EXPECT_EQ(0u, counts.sent.size());
+  return again;
+}
+
 /// A hierarchy on the same graph with other values, set up again by MueLu as far as `reuse: type` says.
 TEST(NodeAwareHierarchy, IsReusedAsAnOrdinaryOneIs) {
   for (const char* const reuse : {"full", "RP", "tP", "S"}) {
@@ -315,13 +336,13 @@ TEST(NodeAwareHierarchy, IsReusedAsAnOrdinaryOneIs) {
       Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
       b.randomize();
       ordinary->apply(b, x);  // MueLu cannot set up again what was never used
-      Komvos::makeNodeAware(*ours, threeStepOnPairs());
+      const NodeAwareHierarchy first = Komvos::makeNodeAware(*ours, threeStepOnPairs());
       ours->apply(b, y);
       MueLu::ReuseTpetraPreconditioner(next, *ordinary);
       MueLu::ReuseTpetraPreconditioner(next, *ours);
       Vector before(matrix->getDomainMap(), 1);
       ours->apply(b, before);  // with what MueLu has made anew
-      const NodeAwareHierarchy again = Komvos::makeNodeAware(*ours, threeStepOnPairs());
+      const NodeAwareHierarchy again = makeNodeAwareAgain(*ours, threeStepOnPairs(), first);
       EXPECT_EQ(0u, again.kept.size());
       ordinary->apply(b, x);
       ours->apply(b, y);
@@ -347,19 +368,83 @@ TEST(NodeAwareHierarchy, IsReusedWhereAnImporterCarriesVectorsToFewerRanks) {
       return std::count_if(made.exchanges.begin(), made.exchanges.end(),
                            [](const LevelExchange& one) { return one.name == "Importer"; });
     };
-    const auto importers = importersOf(Komvos::makeNodeAware(*ours, threeStepOnPairs()));
+    const NodeAwareHierarchy first = Komvos::makeNodeAware(*ours, threeStepOnPairs());
+    const auto importers = importersOf(first);
     ours->apply(b, y);
     EXPECT_TRUE(!hierarchiesAreReproducible() || differenceOf(x, y) < 1e-13);
     for (const auto& values : {next, matrix, next}) {
       MueLu::ReuseTpetraPreconditioner(values, *ordinary);
       MueLu::ReuseTpetraPreconditioner(values, *ours);
-      EXPECT_EQ(importers, importersOf(Komvos::makeNodeAware(*ours, threeStepOnPairs())));
+      EXPECT_EQ(importers, importersOf(makeNodeAwareAgain(*ours, threeStepOnPairs(), first)));
       ordinary->apply(b, x);
       ours->apply(b, y);
       EXPECT_TRUE(!hierarchiesAreReproducible() || differenceOf(x, y) < 1e-13);
       EXPECT_EQ(0, messagesOf(*ours, b, y).second);
     }
   }
+}
+
+TEST(NodeAwareHierarchy, PlansAnewWithOtherOptionsOrIfDecisionsAreNotReused) {
+  Teuchos::ParameterList parameters = parametersOf(smoothers()[1], false, Rebalance::none);
+  parameters.set("reuse: type", "RP");
+  parameters.set("coarse: type", "RELAXATION");
+  const auto matrix = grid(edge, 0.1), next = grid(edge, 0.15);
+  const auto preconditioner = stock(matrix, parameters);
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+  b.randomize();
+  ExchangeOptions standard = threeStepOnPairs();
+  standard.route = RouteChoice::standard;
+  ExchangeOptions forgetful = standard;
+  forgetful.reuseDecisions = false;
+  NodeAwareHierarchy before = Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+  preconditioner->apply(b, x);
+  for (const ExchangeOptions& options : {standard, forgetful, forgetful}) {
+    MueLu::ReuseTpetraPreconditioner(next, *preconditioner);
+    preconditioner->apply(b, x);
+    NodeAwareHierarchy again = Komvos::makeNodeAware(*preconditioner, options);
+    EXPECT_EQ(before.exchanges.size(), again.exchanges.size());
+    EXPECT_TRUE(worldSize() == 1 || !haveTheSameExchanges(before, again));
+    preconditioner->apply(b, y);
+    EXPECT_LT(differenceOf(x, y), 1e-13);
+    before = std::move(again);
+  }
+}
+
+TEST(NodeAwareHierarchy, PlansAnewWhereOneRankNeedsOtherGhosts) {
+  const auto matrix = grid(edge, 0.1);
+  const auto next = rcp(new Matrix(matrix->getRowMap(), 6));
+  for (std::size_t k = 0; k < Komvos::Impl::localLength(*matrix->getRowMap()); ++k) {
+    const GO row = matrix->getRowMap()->getGlobalElement(static_cast<int>(k));
+    Matrix::nonconst_global_inds_host_view_type columns("columns", 5);
+    Matrix::nonconst_values_host_view_type values("values", 5);
+    std::size_t count = 0;
+    matrix->getGlobalRowCopy(row, columns, values, count);
+    next->insertGlobalValues(row, static_cast<int>(count), values.data(), columns.data());
+  }
+  if (matrix->getRowMap()->isNodeGlobalElement(edge * edge - 1)) {  // one row of one rank
+    const GO column = 0;
+    const double value = -0.01;
+    next->insertGlobalValues(edge * edge - 1, 1, &value, &column);
+  }
+  next->fillComplete();
+  Teuchos::ParameterList parameters = withGivenSpectrum(parametersOf(smoothers()[0], false, Rebalance::none));
+  parameters.set("reuse: type", "full");
+  parameters.set("coarse: type", "RELAXATION");
+  const auto ordinary = stock(matrix, parameters), ours = stock(matrix, parameters);
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+  b.randomize();
+  ordinary->apply(b, x);
+  const NodeAwareHierarchy first = Komvos::makeNodeAware(*ours, threeStepOnPairs());
+  ours->apply(b, y);
+  MueLu::ReuseTpetraPreconditioner(next, *ordinary);
+  MueLu::ReuseTpetraPreconditioner(next, *ours);
+  const NodeAwareHierarchy again = Komvos::makeNodeAware(*ours, threeStepOnPairs());
+  // Two ranks have all columns already.
+  EXPECT_TRUE(worldSize() < 3 || !haveTheSameExchanges(first, again));
+  ordinary->apply(b, x);
+  ours->apply(b, y);
+  EXPECT_TRUE(!hierarchiesAreReproducible() || differenceOf(x, y) < 1e-13);
+  EXPECT_EQ(0, messagesOf(*ours, b, y).second);
 }
 
 TEST(NodeAwareHierarchy, NobodyWaitsWhereARouteFitsTheFinestLevelOnly) {

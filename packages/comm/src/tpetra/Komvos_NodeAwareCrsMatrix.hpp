@@ -7,6 +7,7 @@
 #include <Teuchos_RCP.hpp>
 #include <Tpetra_CrsMatrix.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,18 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
       MPI_Comm comm, const std::vector<Teuchos::RCP<const crs_matrix_type>>& matrices,
       const ExchangeOptions& options = {});
   ~NodeAwareCrsMatrix() override;
+
+  /// What products need beside values: the graph, its halos with all that is known of them, how rows are divided.
+  struct Structure;
+  std::shared_ptr<const Structure> structure() const;
+  /// Whether a matrix can have this structure, too: on this rank its maps have the same entries in the same order, and
+  /// its communicator has the same ranks. \pre `matrix` is fill complete
+  static bool fits(const Structure& structure, const crs_matrix_type& matrix);
+  /// With the halos of another matrix, as for the next step in time: nothing is planned, measured or sent. Both
+  /// matrices can be used, in turn.
+  /// \param structure one that fits() on all ranks 	hrows on this rank alone, if it has no memory
+  NodeAwareCrsMatrix(const Teuchos::RCP<const crs_matrix_type>& matrix, const Structure& structure,
+                     std::optional<Overlap> overlap = {});
 
   /// Y = beta Y + alpha op(A) X. Y may share entries with X. A replicated Y is summed over all ranks, as in Tpetra.
   /// \note Collective.

@@ -115,13 +115,15 @@ struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State {
   using product_type = Impl::OverlappedProduct<crs_matrix_type>;
 
   Teuchos::RCP<const crs_matrix_type> original;  // null: not kept, and its values are those of the base class
-  std::unique_ptr<halo_type> importer;
-  std::unique_ptr<halo_type> exporter;
-  mutable std::optional<product_type> product;
+  std::shared_ptr<halo_type> importer;
+  std::shared_ptr<halo_type> exporter;
+  std::shared_ptr<product_type> product;
   std::string error;  // why there is no product on this rank; only until all ranks know
 
   // Work space, kept between applies.
   mutable Teuchos::RCP<multivector_type> columnVector, rowVector, copyOfX, copyOfY, residualVector;
+
+  void divideRows(const crs_matrix_type& A, std::optional<Overlap> overlap);
 
   // Steps of apply; vectors have been checked and have constant stride. `A` has the values.
   void applyRows(const crs_matrix_type& A, const multivector_type& X, const multivector_type& B, multivector_type& Y,
@@ -169,6 +171,15 @@ void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::abandon(const crs_matrix_t
   if (std::exchange(remaining.sum, false)) {
     Impl::haveAllRanks(*A.getComm(), false);
   }
+}
+
+/// How rows of the graph are divided, by what they need of the importer.
+template <class Scalar, class LO, class GO, class Node>
+void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::State::divideRows(const crs_matrix_type& A,
+                                                                 std::optional<Overlap> overlap) {
+  product = std::make_shared<product_type>(A.getLocalMatrixDevice().graph, importer.get(),
+                                           static_cast<int>(Impl::localLength(*A.getColMap())),
+                                           Impl::resolveOverlap(overlap));
 }
 
 /// Y = beta B + alpha A X over the row map.
@@ -311,12 +322,10 @@ NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const crs_matrix_ty
   // The base class shares its work vectors with the original; two matrices in use at once need their own.
   this->importMV_ = Teuchos::null;
   this->exportMV_ = Teuchos::null;
-  state_->importer = std::move(halos.importer);
-  state_->exporter = std::move(halos.exporter);
   state_->error = Impl::errorIn([&] {
-    state_->product.emplace(this->getLocalMatrixDevice().graph, state_->importer.get(),
-                            static_cast<int>(Impl::localLength(*this->getColMap())),
-                            Impl::resolveOverlap(options.overlap));
+    state_->importer = std::move(halos.importer);
+    state_->exporter = std::move(halos.exporter);
+    state_->divideRows(*this, options.overlap);
   });
 }
 
@@ -361,6 +370,49 @@ auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::several(MPI_Comm comm,
 
 template <class Scalar, class LO, class GO, class Node>
 NodeAwareCrsMatrix<Scalar, LO, GO, Node>::~NodeAwareCrsMatrix() = default;
+
+template <class Scalar, class LO, class GO, class Node>
+struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::Structure {
+  Teuchos::RCP<const typename crs_matrix_type::crs_graph_type> graph;
+  std::shared_ptr<halo_type> importer, exporter;          // null where the graph has none
+  std::shared_ptr<typename State::product_type> product;  // destroyed first: it looks at the importer
+};
+
+template <class Scalar, class LO, class GO, class Node>
+auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::structure() const -> std::shared_ptr<const Structure> {
+  return std::make_shared<const Structure>(
+      Structure{this->getCrsGraph(), state_->importer, state_->exporter, state_->product});
+}
+
+template <class Scalar, class LO, class GO, class Node>
+bool NodeAwareCrsMatrix<Scalar, LO, GO, Node>::fits(const Structure& structure, const crs_matrix_type& matrix) {
+  const auto graph = matrix.getCrsGraph();
+  if (graph.get() == structure.graph.get()) {
+    return true;
+  }
+  const auto haveTheSame = [](const std::shared_ptr<halo_type>& halo, bool isNeeded, const auto& owned,
+                              const auto& overlapping) {
+    return isNeeded == (halo != nullptr) && (!isNeeded || halo->isBetween(*owned, *overlapping));
+  };
+  return haveTheSame(structure.importer, !graph->getImporter().is_null(), graph->getDomainMap(), graph->getColMap()) &&
+         haveTheSame(structure.exporter, !graph->getExporter().is_null(), graph->getRangeMap(), graph->getRowMap());
+}
+
+template <class Scalar, class LO, class GO, class Node>
+NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const Teuchos::RCP<const crs_matrix_type>& matrix,
+                                                             const Structure& structure, std::optional<Overlap> overlap)
+    : crs_matrix_type(*matrix), state_(std::make_unique<State>()) {
+  this->importMV_ = Teuchos::null;
+  this->exportMV_ = Teuchos::null;
+  state_->original = matrix;
+  state_->importer = structure.importer;
+  state_->exporter = structure.exporter;
+  if (this->getCrsGraph().get() == structure.graph.get()) {
+    state_->product = structure.product;
+  } else {
+    state_->divideRows(*this, overlap);
+  }
+}
 
 template <class Scalar, class LO, class GO, class Node>
 void NodeAwareCrsMatrix<Scalar, LO, GO, Node>::apply(const multivector_type& X, multivector_type& Y,

@@ -574,6 +574,14 @@ void NodeAwareImport<LO, GO, Node>::doExport(const multivector_type<Scalar>& sou
 }
 
 template <class LO, class GO, class Node>
+bool NodeAwareImport<LO, GO, Node>::isBetween(const map_type& owned, const map_type& overlapping) const {
+  int ranks = MPI_UNEQUAL;
+  mpiCheck(MPI_Comm_compare(Tpetra::Details::extractMpiCommFromTeuchos(*owned.getComm()), state_->comm->get(), &ranks),
+           "MPI_Comm_compare");
+  return (ranks == MPI_IDENT || ranks == MPI_CONGRUENT) && state_->ownedMap->locallySameAs(owned) &&
+         state_->overlappingMap->locallySameAs(overlapping);
+}
+template <class LO, class GO, class Node>
 auto NodeAwareImport<LO, GO, Node>::getOwnedMap() const -> Teuchos::RCP<const map_type> {
   return state_->ownedMap;
 }

@@ -453,6 +453,58 @@ TEST(NodeAwareCrsMatrix, OutlivesTheOriginalAndComesInOneLine) {
   checkApply(*copy, *nodeAware, 2, Teuchos::NO_TRANS, 1, 0);
 }
 
+/// As in the next step in time: on a graph that is equal, or the same.
+TEST(NodeAwareCrsMatrix, GoesOnWithTheHalosOfAnother) {
+  const auto comm = Tpetra::getDefaultComm();
+  const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
+  const std::vector<NamedMatrix> first = matricesOn(comm), second = matricesOn(comm);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    SCOPED_TRACE(first[i].name);
+    const Teuchos::RCP<const Matrix> before = first[i].matrix;
+    const auto nodeAware = Komvos::makeNodeAware(before, optionsFor(pairs, RouteChoice::threeStep));
+    const auto structure = nodeAware->structure();
+    for (const bool isSameGraph : {false, true}) {
+      const auto next = isSameGraph ? rcp(new Matrix(*before, Teuchos::Copy)) : second[i].matrix;
+      const auto values = next->getLocalMatrixHost().values;
+      for (std::size_t k = 0; k < values.extent(0); ++k) {
+        values(k) *= -0.75;
+      }
+      ASSERT_TRUE(NodeAwareCrsMatrix<>::fits(*structure, *next));
+      const NodeAwareCrsMatrix<> after(next, *structure);
+      EXPECT_EQ(nodeAware->importHalo(), after.importHalo());
+      EXPECT_EQ(nodeAware->exportHalo(), after.exportHalo());
+      for (const Teuchos::ETransp mode : {Teuchos::NO_TRANS, Teuchos::TRANS}) {
+        checkApply(*next, after, 1, mode, 1, 0);
+        checkApply(*before, *nodeAware, 2, mode, 1, 0);
+        checkApply(*next, after, 2, mode, -2.5, 1);
+      }
+    }
+  }
+}
+
+TEST(NodeAwareCrsMatrix, DoesNotGoOnWhereOneRankNeedsOtherGhosts) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int last = comm->getSize() - 1;
+  const GO n = 10 * comm->getSize();
+  const auto rows = rowsOf(n, false, false, 1, comm);
+  const auto tridiagonal = [&](GO columnOfLastRow) {
+    const auto matrix = rcp(new Matrix(rows, 4));
+    fillRows(*matrix, [&](GO row, const auto& add) {
+      add(row, 2);
+      add(std::max<GO>(row - 1, 0), -1);
+      add(row == n - 1 ? columnOfLastRow : row + 1, -1);
+    });
+    matrix->fillComplete();
+    return matrix;
+  };
+  const Teuchos::RCP<const Matrix> matrix = tridiagonal(n - 3);
+  const auto structure = Komvos::makeNodeAware(matrix)->structure();
+  EXPECT_TRUE(NodeAwareCrsMatrix<>::fits(*structure, *tridiagonal(n - 4))) << "the same ghosts, another graph";
+  if (last > 0) {
+    EXPECT_EQ(comm->getRank() != last, NodeAwareCrsMatrix<>::fits(*structure, *tridiagonal(0)));
+  }
+}
+
 TEST(NodeAwareCrsMatrix, WorksOnPartsOfTheWorld) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

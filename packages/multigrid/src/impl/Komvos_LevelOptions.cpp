@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "Komvos_Error.hpp"
+#include "Komvos_Hash.hpp"
 #include "Komvos_NodeTopology.hpp"
 #include "Komvos_PrivateComm.hpp"
 #include "Komvos_ResolvedOptions.hpp"
@@ -37,7 +38,13 @@ bool haveTheSameRanks(MPI_Comm a, MPI_Comm b) {
 
 LevelOptions::LevelOptions(MPI_Comm finest, const ExchangeOptions& options) {
   mpiCheck(MPI_Comm_rank(finest, &rank_), "MPI_Comm_rank");
-  ExchangeOptions resolved = resolveOptions(*PrivateComm::of(finest), options).toOptions();
+  const ResolvedOptions all = resolveOptions(*PrivateComm::of(finest), options);
+  if (all.reuseDecisions && !all.tuningCache) {
+    fingerprint_ =
+        mix(mix(all.fingerprint(), all.calibrates), static_cast<std::uint64_t>(resolveOverlap(options.overlap)));
+    fingerprint_ = mix(*fingerprint_, reinterpret_cast<std::uintptr_t>(options.record.get()));
+  }
+  ExchangeOptions resolved = all.toOptions();
   resolved.overlap = options.overlap;
   resolved.record = options.record;
   known_.push_back({finest, resolved});

@@ -4,6 +4,8 @@
 
 #include <mpi.h>
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "Komvos_ExchangeOptions.hpp"
@@ -21,6 +23,8 @@ class LevelOptions {
 
   /// \param level of ranks of the finest level; must live as long as this \note Collective on it, the first time.
   const ExchangeOptions& on(MPI_Comm level);
+  /// Of all that exchanges depend on beside their halo, on this rank; nothing where they are not to be reused.
+  const std::optional<std::uint64_t>& fingerprint() const { return fingerprint_; }
 
  private:
   struct OnLevel {
@@ -28,6 +32,7 @@ class LevelOptions {
     ExchangeOptions options;
   };
   int rank_ = 0;  // on the finest level
+  std::optional<std::uint64_t> fingerprint_;
   std::vector<OnLevel> known_;
 };
 

@@ -157,6 +157,7 @@ RCP<Smoother> smootherOf(MueLu::Level& level, const std::string& name) {
 }
 
 const std::string removedImporter = "Komvos: Importer";
+const std::string keptByUs = "Komvos: kept";
 
 RCP<const XpetraImport> importerOf(MueLu::Level& level, const std::string& name) {
   return level.IsAvailable(name) ? level.Get<RCP<const XpetraImport>>(name) : RCP<const XpetraImport>();
@@ -321,6 +322,16 @@ MueLuLevels::Change MueLuLevels::removeSmoother(int level, const std::string& na
       entries->Delete(name, MueLu::NoFactory::get());
     }
   };
+}
+
+// As a user's entries: these outlive the set-up of a hierarchy that is reused.
+MueLuLevels::Change MueLuLevels::keep(std::shared_ptr<const void> ours) {
+  return [entries = levelOf(hierarchy_, 0), ours = std::move(ours)] { entries->Set(keptByUs, ours); };
+}
+
+std::shared_ptr<const void> MueLuLevels::kept() const {
+  MueLu::Level& entries = *levelOf(hierarchy_, 0);
+  return entries.IsAvailable(keptByUs) ? entries.Get<std::shared_ptr<const void>>(keptByUs) : nullptr;
 }
 
 RCP<Tpetra::MultiVector<>> MueLuLevels::vectorOfFinestLevel() const {

@@ -93,6 +93,11 @@ class MueLuLevels {
   /// the next cycle; without the first one, the hierarchy cannot be used any more.
   void renewVectors(Teuchos::RCP<Tpetra::MultiVector<>> spared);
 
+  /// Something of ours that outlives the set-up of a hierarchy that is reused.
+  [[nodiscard]] Change keep(std::shared_ptr<const void> ours);
+  /// What keep() was given last; null if nothing.
+  std::shared_ptr<const void> kept() const;
+
  private:
   MueLuHierarchy& hierarchy_;
 };
