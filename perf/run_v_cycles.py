@@ -3,10 +3,11 @@
 
   plain     4 hosts x 4 ranks of the virtual cluster
   100us     the same, with a cost of 100 us a message at each host's card
+  wide      4 hosts x 16 ranks
   one-node  4 ranks on this machine
 
 Writes perf/results/<processor>/<date>-<commit>-cycles-<run>-<problem>.json. Run it as root on a quiet machine; it takes
-about half an hour. make_cycle_table.py then makes the page.
+about an hour. make_cycle_table.py then makes the page.
 """
 import argparse
 import tempfile
@@ -26,7 +27,8 @@ def runs():
     slow = common.virtual_cluster(4, 4, TIMEOUT, "--message-cost", "100us")
     return {
         "plain": (common.virtual_cluster(4, 4, TIMEOUT), 16, "virtual cluster, plain", "10,30,100"),
-        "100us": (slow, 16, "virtual cluster, 100 us a message at each host's card", "10,30"),
+        "100us": (slow, 16, "virtual cluster, 100 us a message at each host's card", "10,30,100"),
+        "wide": (common.virtual_cluster(4, 16, TIMEOUT), 64, "virtual cluster, plain", "10,30"),
         "one-node": (["mpirun", "-n", 4], 4, "one node", "10,30,100"),
     }
 
