@@ -1,4 +1,5 @@
-# komvos_add_mpi_tests(<executable> RANKS 1 2 3 ... [NAME name] [STAGED] [ARGS ...] [LABELS ...] [TIMEOUT seconds])
+# komvos_add_mpi_tests(<executable> RANKS 1 2 3 ... [NAME name] [STAGED] [THREADS number] [ARGS ...] [LABELS ...]
+#                      [TIMEOUT seconds])
 # Runs one test binary once per number of ranks. A rank that hangs is ended by the time limit. STAGED: as on a GPU
 # without GPU-aware MPI, with messages through host memory of their own; the test is called <name>.staged.np<ranks>.
 find_package(GTest REQUIRED)
@@ -46,7 +47,7 @@ function(komvos_mpi_command result ranks)
 endfunction()
 
 function(komvos_add_mpi_tests executable)
-  cmake_parse_arguments(test "STAGED" "TIMEOUT;NAME" "RANKS;ARGS;LABELS" ${ARGN})
+  cmake_parse_arguments(test "STAGED" "TIMEOUT;NAME;THREADS" "RANKS;ARGS;LABELS" ${ARGN})
   if(NOT test_TIMEOUT)
     set(test_TIMEOUT 300)
   endif()
@@ -67,6 +68,9 @@ function(komvos_add_mpi_tests executable)
     list(APPEND environment MPI_TEST_RANKS=${ranks})
     if(test_STAGED)
       list(APPEND environment KOMVOS_STAGED=1)
+    endif()
+    if(test_THREADS)
+      list(APPEND environment OMP_NUM_THREADS=${test_THREADS})
     endif()
     set_tests_properties(${test_NAME}.np${ranks} PROPERTIES
       PROCESSORS ${ranks} TIMEOUT ${test_TIMEOUT} LABELS "${test_LABELS}"

@@ -7,6 +7,8 @@
 #include <MueLu_CreateTpetraPreconditioner.hpp>
 #include <MueLu_TpetraOperator.hpp>
 #include <Tpetra_Core.hpp>
+#include <Xpetra_CrsMatrixWrap.hpp>
+#include <Xpetra_TpetraCrsMatrix.hpp>
 #include <Xpetra_TpetraMap.hpp>
 #include <Xpetra_TpetraMultiVector.hpp>
 #include <algorithm>
@@ -22,6 +24,7 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_LevelSmoothers.hpp"
+#include "Komvos_MueLuLevels.hpp"
 #include "Komvos_MueLuPreconditioner.hpp"
 #include "Komvos_NodeAwareHierarchy.hpp"
 #include "Komvos_NodeTopology.hpp"
@@ -290,6 +293,63 @@ TEST(NodeAwareHierarchy, ASecondCallChangesNothing) {
     }
     EXPECT_EQ(first.exchanges.size(), second.exchanges.size());
   }
+}
+
+TEST(NodeAwareHierarchy, ASolveByBelosSendsNothingBesideOurExchanges) {
+  for (const SmootherCase& smoother : smoothers()) {
+    SCOPED_TRACE(smoother.name);
+    const auto plain = grid(edge, 0.0);
+    const auto matrix = Komvos::makeNodeAware(plain, threeStepOnPairs());
+    const auto parameters = withGivenSpectrum(parametersOf(smoother, false, Rebalance::none));
+    const auto preconditioner = stock(matrix, parameters);
+    Komvos::makeNodeAware(*preconditioner, threeStepOnPairs());
+    Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+    b.randomize();
+    preconditioner->apply(b, x);  // makes what the first cycle makes
+    matrix->apply(b, y);
+    x.putScalar(0.0);
+    y.putScalar(0.0);
+    const int expected = iterationsOf("BLOCK GMRES", plain, stock(plain, parameters), b, y);
+    startCounting();
+    const int iterations = iterationsOf("BLOCK GMRES", matrix, preconditioner, b, x);
+    const Counts counts = stopCounting();
+    EXPECT_GT(iterations, 0);
+    EXPECT_TRUE(!hierarchiesAreReproducible() || iterations == expected);
+    EXPECT_TRUE(std::all_of(counts.sent.begin(), counts.sent.end(), [](const auto& one) { return one.persistent; }));
+    EXPECT_TRUE(worldSize() == 1 || largest(*matrix->getComm(), static_cast<int>(counts.sent.size())) > 0);
+  }
+}
+
+/// Another prolongator for corrections, which MueLu prefers to P where a level has one.
+TEST(NodeAwareHierarchy, ProlongsByPbarWhereALevelHasOne) {
+  const auto matrix = grid(edge, 0.1);
+  const auto parameters = withGivenSpectrum(parametersOf(smoothers()[0], false, Rebalance::none));
+  const auto ordinary = stock(matrix, parameters), ours = stock(matrix, parameters);
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+  b.randomize();
+  ordinary->apply(b, y);
+  for (const auto& preconditioner : {ordinary, ours}) {
+    const auto hierarchy = preconditioner->GetHierarchy();
+    const auto P = Komvos::Impl::MueLuLevels(*hierarchy).matrix(1, "P");
+    const auto scaled = rcp(new Matrix(*P, Teuchos::Copy));
+    const auto values = scaled->getLocalMatrixHost().values;
+    for (std::size_t k = 0; k < values.extent(0); ++k) {
+      values(k) *= 0.875;
+    }
+    using CrsWrap = Xpetra::CrsMatrixWrap<double, Komvos::DefaultLocalOrdinal, GO, Komvos::DefaultNode>;
+    using TpetraWrap = Xpetra::TpetraCrsMatrix<double, Komvos::DefaultLocalOrdinal, GO, Komvos::DefaultNode>;
+    using Base = Xpetra::CrsMatrix<double, Komvos::DefaultLocalOrdinal, GO, Komvos::DefaultNode>;
+    using XpetraMatrix = Xpetra::Matrix<double, Komvos::DefaultLocalOrdinal, GO, Komvos::DefaultNode>;
+    hierarchy->GetLevel(1)->Set<RCP<XpetraMatrix>>("Pbar", rcp(new CrsWrap(RCP<Base>(rcp(new TpetraWrap(scaled))))));
+  }
+  const NodeAwareHierarchy made = Komvos::makeNodeAware(*ours, threeStepOnPairs());
+  EXPECT_EQ(1, std::count_if(made.exchanges.begin(), made.exchanges.end(),
+                             [](const LevelExchange& one) { return one.level == 1 && one.name == "Pbar"; }));
+  ordinary->apply(b, x);
+  EXPECT_GT(differenceOf(x, y), 1e-3) << "Pbar is not used";
+  ours->apply(b, y);
+  EXPECT_TRUE(!hierarchiesAreReproducible() || differenceOf(x, y) < 1e-13);
+  EXPECT_EQ(0, messagesOf(*ours, b, y).second);
 }
 
 TEST(NodeAwareHierarchy, SharesAMatrixThatIsNodeAwareAlready) {

@@ -9,7 +9,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -261,6 +263,18 @@ TEST(RowTransfer, MovesValuesAloneAlongTheSameLists) {
   }
 }
 
+/// Rows in arrays, where kernels can read them.
+RowTransfer<>::Arrays arraysOf(const std::vector<std::size_t>& offset, const std::vector<GO>& columns,
+                               const std::vector<double>& values) {
+  const auto copy = [](const auto& list) {
+    using T = typename std::decay_t<decltype(list)>::value_type;
+    const Kokkos::View<T*, RowTransfer<>::device_type> view("list", list.size());
+    Kokkos::deep_copy(view, Kokkos::View<const T*, Kokkos::HostSpace>(list.data(), list.size()));
+    return view;
+  };
+  return {copy(offset), copy(columns), copy(values)};
+}
+
 /// As element matrices leave them: columns in any order, and several times.
 struct Contributions {
   std::vector<std::size_t> offset{0};
@@ -277,16 +291,7 @@ struct Contributions {
       offset.push_back(columns.size());
     }
   }
-  RowTransfer<>::Arrays arrays() const {
-    using Device = RowTransfer<>::device_type;
-    const auto copy = [](const auto& list) {
-      using T = typename std::decay_t<decltype(list)>::value_type;
-      const Kokkos::View<T*, Device> view("list", list.size());
-      Kokkos::deep_copy(view, Kokkos::View<const T*, Kokkos::HostSpace>(list.data(), list.size()));
-      return view;
-    };
-    return {copy(offset), copy(columns), copy(values)};
-  }
+  RowTransfer<>::Arrays arrays() const { return arraysOf(offset, columns, values); }
 };
 
 TEST(RowTransfer, AssemblesContributionsInAnyOrder) {
@@ -331,6 +336,56 @@ TEST(RowTransfer, AssemblesContributionsInAnyOrder) {
     }
     commonError("the offsets end at", [&] { transfer.transfer(short_, Tpetra::ADD, unique, unique); });
   });
+}
+
+/// More entries than one thread packs or sums: the order of sums is that of one loop, own entries first.
+TEST(RowTransfer, SumsInOneOrderWithAnyNumberOfThreads) {
+  const auto comm = Tpetra::getDefaultComm();
+  const int rank = comm->getRank(), size = comm->getSize();
+  constexpr GO rowsOfRank = 4000;
+  const GO n = rowsOfRank * size;
+  // Rows of this rank, then those of the next one. Row 0 of each is long, many are empty.
+  const auto rowsOn = [&](int owner) {
+    std::vector<GO> rows(rowsOfRank);
+    std::iota(rows.begin(), rows.end(), owner * rowsOfRank);
+    return rows;
+  };
+  std::vector<GO> shared = rowsOn(rank);
+  const auto unique = makeMap(shared, comm);
+  if (size > 1) {
+    const std::vector<GO> next = rowsOn((rank + 1) % size);
+    shared.insert(shared.end(), next.begin(), next.end());
+  }
+  const auto forEntriesOf = [n](GO row, int from, const auto& work) {
+    Random random(static_cast<unsigned>(row) * 31 + static_cast<unsigned>(from));
+    const int most = row % rowsOfRank == 0 ? 60000 : 60;
+    for (int k = row % rowsOfRank == 0 ? most : random.below(most); k > 0; --k) {
+      const GO column = (row + random.below(most / 3)) % n;
+      work(column, random.unit());
+    }
+  };
+  std::vector<std::size_t> offset{0};
+  std::vector<GO> columns;
+  std::vector<double> values;
+  for (const GO row : shared) {
+    forEntriesOf(row, rank, [&](GO column, double value) {
+      columns.push_back(column);
+      values.push_back(value);
+    });
+    offset.push_back(columns.size());
+  }
+  Entries expected;
+  for (const GO row : rowsOn(rank)) {
+    for (int from = rank, parts = std::min(size, 2); parts > 0; --parts, from = (rank + size - 1) % size) {
+      forEntriesOf(row, from, [&](GO column, double value) { expected[{row, column}] += value; });
+    }
+  }
+  RowTransfer<> transfer(Export(makeMap(shared, comm), unique));
+  const auto arrays = arraysOf(offset, columns, values);
+  const auto target = transfer.transfer(arrays, Tpetra::ADD, unique, unique);
+  EXPECT_TRUE(sameBits(expected, entriesOf(*target)));
+  transfer.transferValues(arrays, *target);
+  EXPECT_TRUE(sameBits(expected, entriesOf(*target)));
 }
 
 TEST(RowTransfer, ReturnsRowsThatStayInOrderAndSortsTheOthers) {
