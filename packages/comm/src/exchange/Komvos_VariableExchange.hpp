@@ -117,7 +117,7 @@ class VariableExchange {
   /// Makes room for runs of these counts.
   /// \param wordsOf (count) words of a run with this count, at least 1
   /// \note Collective. \throws BadInput on all ranks if the messages of one have more than 2^31 words, a count is
-  /// negative, or what else fails on one
+  /// negative or above 2^34, or what else fails on one
   template <class WordsOf>
   void setLengths(const Counts& counts, const WordsOf& wordsOf) {
     setLengths(counts, wordsOf, {});
@@ -246,8 +246,10 @@ void VariableExchange<Device>::setOffsets(const Counts& counts, const WordsOf& w
   const std::int64_t most = std::numeric_limits<int>::max();
   for (const std::vector<std::int64_t>* const list : {&counts.owned, &counts.received}) {
     for (const std::int64_t count : *list) {
-      if (count < 0 || count > most) {  // a received one may be anything, and sums must not overflow
-        throw BadInput("a run of " + std::to_string(count) + " entries (rank " + std::to_string(plan_->rank) + ")");
+      // What arrives may be anything, and sums must not overflow. Entries may be bytes.
+      if (count < 0 || count > most * static_cast<std::int64_t>(sizeof(word))) {
+        throw BadInput("a message has a run of " + std::to_string(count) + " entries (rank " +
+                       std::to_string(plan_->rank) + ")");
       }
     }
   }

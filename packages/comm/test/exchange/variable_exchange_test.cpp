@@ -140,8 +140,8 @@ TEST(VariableExchange, ARankWithoutMemoryForLengthsIsAnErrorOnAll) {
   });
 }
 
-// As a count would be that was damaged on its way.
-TEST(VariableExchange, ACountThatCannotBeIsAnErrorOnAll) {
+// As counts would be that were damaged on their way.
+TEST(VariableExchange, AnInvalidCountIsAnErrorOnAll) {
   onHalos([](const Halo& halo) {
     Runs runs(halo.comm, halo.plan, Komvos::gpuAwareMpi(), Komvos::stagingForced());
     setLengths(halo, runs, 0);
@@ -158,6 +158,18 @@ TEST(VariableExchange, ACountThatCannotBeIsAnErrorOnAll) {
         threw = true;
       }
       EXPECT_EQ(onAnyRank(isWrong, halo.comm), threw) << halo.name() << ", " << wrong;
+      Runs::Counts counts = runs.exchangeLengths(ownedLengths(halo, 2), [](std::int64_t count) { return count; });
+      const bool receivesWrong = !counts.received.empty() && halo.rank == 0;
+      if (receivesWrong) {
+        counts.received.back() = wrong;
+      }
+      threw = false;
+      try {
+        runs.setLengths(counts, [](std::int64_t count) { return count; });
+      } catch (const Komvos::BadInput&) {
+        threw = true;
+      }
+      EXPECT_EQ(onAnyRank(receivesWrong, halo.comm), threw) << halo.name() << ", " << wrong;
     }
     setLengths(halo, runs, 3);
     checkRuns(halo, runs, 3);
