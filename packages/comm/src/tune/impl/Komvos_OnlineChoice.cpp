@@ -10,16 +10,16 @@
 // How this works. There are three stages, each with windows of its own:
 //
 //   watching      the incumbent only; its time, and what of it is spent in the exchange, say what there is to gain
-//   firstSamples  a challenger: one use that is not timed, for it allocates, and two that are; then one of the incumbent.
-//                 Who is far behind the incumbent's worst is given up, who is far ahead of its best has won.
-//   comparing     four uses of one, four of the other; up to twelve each if they are close, or if this is not what the
-//                 first samples said
+//   firstSamples  a challenger: one use that is not timed, for it allocates, and two that are; then one of the
+//                 incumbent. Who is far behind the incumbent's worst is given up, who is far ahead of its best has won.
+//   comparing     four uses of one, four of the other; twice that if it is not what the first samples said, and up to
+//                 three times if they are close
 //
 // Uses are not alike: in a V-cycle a matrix is used several times, and the use after the coarser levels waits for the
 // slowest rank there. Challenger and incumbent in turn would meet different uses wherever their number is even. Four
 // after each other meet the same ones if there are 1, 2 or 4 in a cycle. If there are 3 or 5, they meet most of them,
-// so that the fastest of four is fair, and the median of twelve. Who is not faster by both does not win: the machine may
-// have become slower or faster between the uses of one and of the other.
+// so that the fastest of four is fair, and the median of twelve. A challenger that is not faster by both does not win:
+// the machine may have become slower or faster between the uses of one and of the other.
 //
 // chooseChallenger() ends each trial: it takes the variant with the best forecast that can still win and that pays. It
 // pays if planning costs at most a small share of all the time that the user has waited so far, or if what the forecast
