@@ -46,8 +46,8 @@ def page(folder, files):
 REUSE = """
 ## Set up again
 
-The same graph with other values, set up again by `MueLu::ReuseTpetraPreconditioner` as far as `reuse: type` RP says;
-then `makeNodeAware`, which goes on with the exchanges it had. Milliseconds, medians of {samples} samples.
+Two matrices on equal graphs in turn, set up again by `MueLu::ReuseTpetraPreconditioner` as far as `reuse: type` RP says;
+then `makeNodeAware`, which reuses its exchanges. Milliseconds, medians of {samples} samples.
 
 """
 
