@@ -28,9 +28,9 @@
 // rank throws there is kept until all have come to the end, where all throw. The hierarchy is changed only after that:
 // one that some ranks had changed and others not could not be used any more.
 //
-// Where a hierarchy is set up again, MueLu puts matrices of its own in the place of ours. So the finest level keeps the
-// exchanges (KeptExchanges), by level and name. What has the same maps as before, on all ranks and with the same
-// options, goes on with its exchange, and only the rest is planned.
+// Where a hierarchy is set up again, MueLu puts matrices of its own in the place of ours. So the exchanges are saved
+// with the finest level (SavedExchanges), by level and name. What has the same maps as before, on all ranks and with
+// the same options, reuses its exchange, and only the rest is planned.
 namespace Komvos {
 
 namespace {
@@ -45,9 +45,10 @@ using NodeAwareMatrix = NodeAwareCrsMatrix<>;
 
 MPI_Comm mpiOf(const Teuchos::Comm<int>& comm) { return Tpetra::Details::extractMpiCommFromTeuchos(comm); }
 
-/// What a hierarchy goes on with when it is set up again. No values of matrices.
-struct KeptExchanges {
+/// What is reused when a hierarchy is set up again. No values of matrices.
+struct SavedExchanges {
   std::optional<std::uint64_t> options;  ///< their fingerprint
+  std::shared_ptr<TuningCache> record;   ///< belongs to the options
   std::map<std::pair<int, std::string>, std::shared_ptr<const NodeAwareMatrix::Structure>> matrices;
   std::map<int, std::shared_ptr<const NodeAwareImport<>>> importers;
 };
@@ -56,12 +57,15 @@ struct KeptExchanges {
 class HierarchyWalk {
  public:
   HierarchyWalk(MueLuLevels levels, MPI_Comm finest, const ExchangeOptions& options)
-      : levels_(levels), finest_(finest), options_(finest, options), overlap_(options.overlap) {
-    const auto kept = std::static_pointer_cast<const KeptExchanges>(levels_.kept());
-    if (kept && options_.fingerprint() && kept->options == options_.fingerprint()) {
-      before_ = *kept;
+      : levels_(levels),
+        finest_(finest),
+        options_(finest, options),
+        overlap_(options.overlap),
+        record_(options.record),
+        saved_(std::static_pointer_cast<const SavedExchanges>(levels_.savedForReuse())) {
+    if (saved_ && !(options_.fingerprint() && saved_->options == options_.fingerprint() && saved_->record == record_)) {
+      saved_ = nullptr;
     }
-    isFirst_ = kept == nullptr;
   }
 
   NodeAwareHierarchy run() {
@@ -91,23 +95,24 @@ class HierarchyWalk {
     if (mapsChanged_) {
       spared_ = levels_.vectorOfFinestLevel();
     }
-    keepExchanges();
+    saveExchanges();
   }
 
-  void keepExchanges() {
-    const auto kept = std::make_shared<KeptExchanges>();
-    kept->options = options_.fingerprint();
+  void saveExchanges() {
+    const auto saved = std::make_shared<SavedExchanges>();
+    saved->options = options_.fingerprint();
+    saved->record = record_;
     for (const LevelExchange& one : result_.exchanges) {
-      if (!kept->options) {
+      if (!saved->options) {
         break;
       }
       if (one.transfer) {
-        kept->importers[one.level] = one.transfer;
+        saved->importers[one.level] = one.transfer;
       } else {
-        kept->matrices[{one.level, one.name}] = one.matrix->structure();
+        saved->matrices[{one.level, one.name}] = one.matrix->structure();
       }
     }
-    changes_.push_back(levels_.keep(kept));
+    changes_.push_back(levels_.saveForReuse(saved));
   }
 
   /// A solver on the coarsest level has a copy of the matrix; nobody multiplies with it.
@@ -122,34 +127,37 @@ class HierarchyWalk {
     return isUnused ? Teuchos::null : levels_.matrix(level, name);
   }
 
-  /// What is planned together.
+  /// What is planned together. Lists have room for all, so that nothing is allocated once ranks have agreed.
   struct Batch {
     MPI_Comm comm;
     std::vector<RCP<const Matrix>> matrices;
-    std::vector<std::shared_ptr<const NodeAwareMatrix::Structure>> structures;  // from before, or null
+    std::vector<std::shared_ptr<const NodeAwareMatrix::Structure>> structures;  // of each, from before, or null
     std::vector<RCP<const Tpetra::Import<>>> importers;
-    std::vector<std::shared_ptr<const NodeAwareImport<>>> exchanges;  // from before, or null
+    std::vector<std::shared_ptr<const NodeAwareImport<>>> exchanges;  // of each, from before, or null
+    std::vector<int> reusable;                                        // matrices, then importers; then the batch
+    std::vector<RCP<const Matrix>> newMatrices;
+    std::vector<const NodeAwareImport<>::transfer_type*> newImporters;
   };
 
   /// That of a communicator with the same ranks; ranks meet them in the same order.
   static Batch& batchOn(std::vector<Batch>& batches, MPI_Comm comm) {
     const auto found = std::find_if(batches.begin(), batches.end(),
                                     [&](const Batch& one) { return Impl::haveTheSameRanks(one.comm, comm); });
-    return found != batches.end() ? *found : batches.emplace_back(Batch{comm, {}, {}, {}, {}});
+    return found != batches.end() ? *found : batches.emplace_back(Batch{comm, {}, {}, {}, {}, {}, {}, {}});
   }
 
   void plan() {
     std::vector<Batch> batches;
     throwOnAllIfAny(finest_, Impl::errorIn([&] { collect(batches); }));
     std::string error;
-    for (const Batch& batch : batches) {
+    for (Batch& batch : batches) {
       const std::string here = Impl::errorIn([&] { plan(batch); });
       error = error.empty() ? here : error;
     }
     throwOnAllIfAny(finest_, error);
   }
 
-  /// All that is to be exchanged, and what it may be exchanged along.
+  /// All that is to be exchanged, with the exchanges from before.
   void collect(std::vector<Batch>& batches) {
     for (int level = 0; level < levels_.count(); ++level) {
       for (const char* const name : {"A", "P", "R", "Pbar"}) {
@@ -162,11 +170,16 @@ class HierarchyWalk {
       }
       levelImporters_.push_back(levels_.importer(level));
       if (const auto& importer = levelImporters_.back(); !importer.is_null()) {
+        importers_[importer.get()] = nullptr;
         Batch& batch = batchOn(batches, mpiOf(*importer->getSourceMap()->getComm()));
         batch.importers.push_back(importer);
-        const auto found = before_.importers.find(level);
-        batch.exchanges.push_back(found != before_.importers.end() ? found->second : nullptr);
+        batch.exchanges.push_back(saved_ ? found(saved_->importers, level) : nullptr);
       }
+    }
+    for (Batch& batch : batches) {
+      batch.reusable.assign(batch.matrices.size() + batch.importers.size() + 1, 0);
+      batch.newMatrices.reserve(batch.matrices.size());
+      batch.newImporters.reserve(batch.importers.size());
     }
   }
 
@@ -180,40 +193,47 @@ class HierarchyWalk {
     if (ours.is_null()) {
       Batch& batch = batchOn(batches, mpiOf(*matrix->getComm()));
       batch.matrices.push_back(matrix);
-      const auto found = before_.matrices.find(place);
-      batch.structures.push_back(found != before_.matrices.end() ? found->second : nullptr);
+      batch.structures.push_back(saved_ ? found(saved_->matrices, place) : nullptr);
     }
   }
 
-  /// Which can go on as before, on all ranks: matrices, then importers.
-  std::vector<int> canGoOn(const Batch& batch) const {
-    std::vector<int> can(batch.matrices.size() + batch.importers.size(), 0);
-    if (isFirst_) {
-      return can;
-    }
-    for (std::size_t i = 0; i < batch.matrices.size(); ++i) {
-      can[i] = batch.structures[i] && NodeAwareMatrix::fits(*batch.structures[i], *batch.matrices[i]) ? 1 : 0;
-    }
-    for (std::size_t i = 0; i < batch.importers.size(); ++i) {
-      const auto& importer = *batch.importers[i];
-      const auto& exchange = batch.exchanges[i];
-      can[batch.matrices.size() + i] =
-          exchange && exchange->isBetween(*importer.getSourceMap(), *importer.getTargetMap()) ? 1 : 0;
-    }
-    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, can.data(), static_cast<int>(can.size()), MPI_INT, MPI_MIN, batch.comm),
-             "MPI_Allreduce");
-    return can;
+  template <class Map>
+  static typename Map::mapped_type found(const Map& map, const typename Map::key_type& key) {
+    const auto at = map.find(key);
+    return at != map.end() ? at->second : nullptr;
   }
 
-  void plan(const Batch& batch) {
-    const std::vector<int> can = canGoOn(batch);
-    std::vector<RCP<const Matrix>> newMatrices;
-    std::vector<const NodeAwareImport<>::transfer_type*> newImporters;
-    std::string error;
+  /// Finds out what is reusable on all ranks.
+  static void agreeOnReuse(Batch& batch) {
+    std::vector<int>& reusable = batch.reusable;
+    const std::string error = Impl::errorIn([&] {
+      for (std::size_t i = 0; i < batch.matrices.size(); ++i) {
+        const auto& structure = batch.structures[i];
+        reusable[i] = structure && NodeAwareMatrix::fits(*structure, *batch.matrices[i]) ? 1 : 0;
+      }
+      for (std::size_t i = 0; i < batch.importers.size(); ++i) {
+        const auto& importer = *batch.importers[i];
+        const auto& exchange = batch.exchanges[i];
+        reusable[batch.matrices.size() + i] =
+            exchange && exchange->isBetween(*importer.getSourceMap(), *importer.getTargetMap()) ? 1 : 0;
+      }
+    });
+    reusable.back() = error.empty() ? 1 : 0;
+    mpiCheck(
+        MPI_Allreduce(MPI_IN_PLACE, reusable.data(), static_cast<int>(reusable.size()), MPI_INT, MPI_MIN, batch.comm),
+        "MPI_Allreduce");
+    if (reusable.back() == 0) {
+      throwOnAllIfAny(batch.comm, error);
+    }
+  }
+
+  void plan(Batch& batch) {
+    agreeOnReuse(batch);
+    std::string error;  // thrown when others wait no more
     for (std::size_t i = 0; i < batch.matrices.size(); ++i) {
       const RCP<const Matrix>& matrix = batch.matrices[i];
-      if (can[i] == 0) {
-        newMatrices.push_back(matrix);
+      if (batch.reusable[i] == 0) {
+        batch.newMatrices.push_back(matrix);
         continue;
       }
       const std::string here = Impl::errorIn(
@@ -221,22 +241,22 @@ class HierarchyWalk {
       error = error.empty() ? here : error;
     }
     for (std::size_t i = 0; i < batch.importers.size(); ++i) {
-      if (can[batch.matrices.size() + i] == 0) {
-        newImporters.push_back(batch.importers[i].get());
+      if (batch.reusable[batch.matrices.size() + i] == 0) {
+        batch.newImporters.push_back(batch.importers[i].get());
       } else {
         importers_[batch.importers[i].get()] = batch.exchanges[i];
       }
     }
-    if (!newMatrices.empty()) {
-      const auto made = NodeAwareMatrix::several(batch.comm, newMatrices, options_.on(batch.comm));
+    if (!batch.newMatrices.empty()) {
+      const auto made = NodeAwareMatrix::several(batch.comm, batch.newMatrices, options_.on(batch.comm));
       for (std::size_t i = 0; i < made.size(); ++i) {
-        matrices_[newMatrices[i].get()] = made[i];
+        matrices_[batch.newMatrices[i].get()] = made[i];
       }
     }
-    if (!newImporters.empty()) {
-      auto exchanges = NodeAwareImport<>::several(batch.comm, newImporters, options_.on(batch.comm));
+    if (!batch.newImporters.empty()) {
+      auto exchanges = NodeAwareImport<>::several(batch.comm, batch.newImporters, options_.on(batch.comm));
       for (std::size_t i = 0; i < exchanges.size(); ++i) {
-        importers_[newImporters[i]] = std::move(exchanges[i]);
+        importers_[batch.newImporters[i]] = std::move(exchanges[i]);
       }
     }
     if (!error.empty()) {
@@ -308,8 +328,8 @@ class HierarchyWalk {
   MPI_Comm finest_;
   Impl::LevelOptions options_;
   std::optional<Overlap> overlap_;
-  KeptExchanges before_;
-  bool isFirst_ = true;  // nothing is kept, on all ranks
+  std::shared_ptr<TuningCache> record_;
+  std::shared_ptr<const SavedExchanges> saved_;  // null if nothing can be reused
   NodeAwareHierarchy result_;
   std::vector<MueLuLevels::Change> changes_;  // of the hierarchy, in this order
   bool mapsChanged_ = false;

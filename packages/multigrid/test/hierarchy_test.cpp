@@ -19,6 +19,7 @@
 #include <new>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -359,24 +360,30 @@ TEST(NodeAwareHierarchy, SharesAMatrixThatIsNodeAwareAlready) {
   EXPECT_EQ(matrix.get(), ours.exchanges.front().matrix.get());
 }
 
-/// Whether two calls have the same exchanges, objects and all.
-bool haveTheSameExchanges(const NodeAwareHierarchy& a, const NodeAwareHierarchy& b) {
-  const auto areTheSame = [](const LevelExchange& one, const LevelExchange& other) {
-    const bool sameHalos = one.matrix.is_null() || (one.matrix->importHalo() == other.matrix->importHalo() &&
-                                                    one.matrix->exportHalo() == other.matrix->exportHalo());
-    return one.level == other.level && one.name == other.name && one.transfer == other.transfer && sameHalos;
-  };
-  return std::equal(a.exchanges.begin(), a.exchanges.end(), b.exchanges.begin(), b.exchanges.end(), areTheSame);
+/// Which objects the exchanges are.
+std::vector<std::tuple<int, std::string, const void*, const void*, const void*>> objectsOf(
+    const NodeAwareHierarchy& made) {
+  std::vector<std::tuple<int, std::string, const void*, const void*, const void*>> objects;
+  for (const LevelExchange& one : made.exchanges) {
+    const bool isMatrix = !one.matrix.is_null();
+    objects.emplace_back(one.level, one.name, isMatrix ? one.matrix->importHalo() : nullptr,
+                         isMatrix ? one.matrix->exportHalo() : nullptr, one.transfer.get());
+  }
+  return objects;
 }
+using Objects = decltype(objectsOf(NodeAwareHierarchy()));
 
 /// makeNodeAware() after a set-up that has kept all maps.
 NodeAwareHierarchy makeNodeAwareAgain(TpetraOperator& preconditioner, const ExchangeOptions& options,
-                                      const NodeAwareHierarchy& before) {
+                                      const Objects& before) {
   startCounting();
   NodeAwareHierarchy again = Komvos::makeNodeAware(preconditioner, options);
   const Counts counts = stopCounting();
-  EXPECT_TRUE(haveTheSameExchanges(before, again));
+  EXPECT_EQ(before, objectsOf(again));
   EXPECT_EQ(0u, counts.sent.size());
+  EXPECT_EQ(0, counts.receivesPosted);
+  EXPECT_EQ(0, counts.reductionsStarted);
+  EXPECT_EQ(0, counts.gathers);
   return again;
 }
 
@@ -396,7 +403,7 @@ TEST(NodeAwareHierarchy, IsReusedAsAnOrdinaryOneIs) {
       Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
       b.randomize();
       ordinary->apply(b, x);  // MueLu cannot set up again what was never used
-      const NodeAwareHierarchy first = Komvos::makeNodeAware(*ours, threeStepOnPairs());
+      const Objects first = objectsOf(Komvos::makeNodeAware(*ours, threeStepOnPairs()));
       ours->apply(b, y);
       MueLu::ReuseTpetraPreconditioner(next, *ordinary);
       MueLu::ReuseTpetraPreconditioner(next, *ours);
@@ -428,8 +435,10 @@ TEST(NodeAwareHierarchy, IsReusedWhereAnImporterCarriesVectorsToFewerRanks) {
       return std::count_if(made.exchanges.begin(), made.exchanges.end(),
                            [](const LevelExchange& one) { return one.name == "Importer"; });
     };
-    const NodeAwareHierarchy first = Komvos::makeNodeAware(*ours, threeStepOnPairs());
-    const auto importers = importersOf(first);
+    NodeAwareHierarchy made = Komvos::makeNodeAware(*ours, threeStepOnPairs());
+    const auto importers = importersOf(made);
+    const Objects first = objectsOf(made);
+    made = {};
     ours->apply(b, y);
     EXPECT_TRUE(!hierarchiesAreReproducible() || differenceOf(x, y) < 1e-13);
     for (const auto& values : {next, matrix, next}) {
@@ -440,6 +449,37 @@ TEST(NodeAwareHierarchy, IsReusedWhereAnImporterCarriesVectorsToFewerRanks) {
       ours->apply(b, y);
       EXPECT_TRUE(!hierarchiesAreReproducible() || differenceOf(x, y) < 1e-13);
       EXPECT_EQ(0, messagesOf(*ours, b, y).second);
+    }
+  }
+}
+
+TEST(NodeAwareHierarchy, GoesOnTuningWhenItIsReused) {
+  Teuchos::ParameterList parameters = parametersOf(smoothers()[1], false, Rebalance::none);
+  parameters.set("reuse: type", "RP");
+  parameters.set("coarse: type", "RELAXATION");
+  const auto matrix = grid(edge, 0.1), next = grid(edge, 0.15);
+  const auto preconditioner = stock(matrix, parameters);
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
+  b.randomize();
+  ExchangeOptions options = threeStepOnPairs();
+  options.route = RouteChoice::automatic;
+  options.intraNode = Komvos::IntraNode::automatic;
+  options.tuning = Tuning::online;
+  NodeAwareHierarchy made = Komvos::makeNodeAware(*preconditioner, options);
+  const Objects first = objectsOf(made);
+  long uses = 0;
+  for (int step = 0; step < 5; ++step) {
+    for (int cycle = 0; cycle < 7; ++cycle) {
+      preconditioner->apply(b, x);
+    }
+    MueLu::ReuseTpetraPreconditioner(step % 2 == 0 ? next : matrix, *preconditioner);
+    preconditioner->apply(b, x);
+    made = makeNodeAwareAgain(*preconditioner, options, first);
+    preconditioner->apply(b, y);
+    EXPECT_LT(differenceOf(x, y), 1e-13);
+    if (const auto* const halo = made.exchanges.front().matrix->importHalo()) {
+      EXPECT_GT(halo->report().uses, uses + 6);
+      uses = halo->report().uses;
     }
   }
 }
@@ -463,7 +503,7 @@ TEST(NodeAwareHierarchy, PlansAnewWithOtherOptionsOrIfDecisionsAreNotReused) {
     preconditioner->apply(b, x);
     NodeAwareHierarchy again = Komvos::makeNodeAware(*preconditioner, options);
     EXPECT_EQ(before.exchanges.size(), again.exchanges.size());
-    EXPECT_TRUE(worldSize() == 1 || !haveTheSameExchanges(before, again));
+    EXPECT_TRUE(worldSize() == 1 || objectsOf(before) != objectsOf(again));
     preconditioner->apply(b, y);
     EXPECT_LT(differenceOf(x, y), 1e-13);
     before = std::move(again);
@@ -500,7 +540,7 @@ TEST(NodeAwareHierarchy, PlansAnewWhereOneRankNeedsOtherGhosts) {
   MueLu::ReuseTpetraPreconditioner(next, *ours);
   const NodeAwareHierarchy again = Komvos::makeNodeAware(*ours, threeStepOnPairs());
   // Two ranks have all columns already.
-  EXPECT_TRUE(worldSize() < 3 || !haveTheSameExchanges(first, again));
+  EXPECT_TRUE(worldSize() < 3 || objectsOf(first) != objectsOf(again));
   ordinary->apply(b, x);
   ours->apply(b, y);
   EXPECT_TRUE(!hierarchiesAreReproducible() || differenceOf(x, y) < 1e-13);

@@ -58,15 +58,17 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
       const ExchangeOptions& options = {});
   ~NodeAwareCrsMatrix() override;
 
-  /// What products need beside values: the graph, its halos with all that is known of them, how rows are divided.
+  /// What products need beside values: halos, with their plans and decisions, and how rows of the graph are divided.
   struct Structure;
   std::shared_ptr<const Structure> structure() const;
-  /// Whether a matrix can have this structure, too: on this rank its maps have the same entries in the same order, and
-  /// its communicator has the same ranks. \pre `matrix` is fill complete
+  /// Whether a matrix can use it: on this rank its maps have the same entries in the same order, and its communicator
+  /// has the same ranks. \pre `matrix` is fill complete
   static bool fits(const Structure& structure, const crs_matrix_type& matrix);
   /// With the halos of another matrix, as for the next step in time: nothing is planned, measured or sent. Both
   /// matrices can be used, in turn.
-  /// \param structure one that fits() on all ranks 	hrows on this rank alone, if it has no memory
+  /// \param structure one that fits() on all ranks
+  /// \param overlap   as in ExchangeOptions; that of the other matrix where the arrays of both graphs are the same
+  /// \throws what happens on this rank alone, as a lack of memory
   NodeAwareCrsMatrix(const Teuchos::RCP<const crs_matrix_type>& matrix, const Structure& structure,
                      std::optional<Overlap> overlap = {});
 

@@ -373,23 +373,31 @@ NodeAwareCrsMatrix<Scalar, LO, GO, Node>::~NodeAwareCrsMatrix() = default;
 
 template <class Scalar, class LO, class GO, class Node>
 struct NodeAwareCrsMatrix<Scalar, LO, GO, Node>::Structure {
-  Teuchos::RCP<const typename crs_matrix_type::crs_graph_type> graph;
+  using local_graph_type = typename State::product_type::graph_type;
+
+  local_graph_type graph;                                 // what the product is of
+  int numColumns;                                         // of the column map, on this rank
   std::shared_ptr<halo_type> importer, exporter;          // null where the graph has none
   std::shared_ptr<typename State::product_type> product;  // destroyed first: it looks at the importer
+
+  /// Whether these are the same arrays. A graph may get others, or other maps, and stay the same object.
+  bool isOf(const local_graph_type& other, int columns) const {
+    return graph.row_map.data() == other.row_map.data() && graph.row_map.extent(0) == other.row_map.extent(0) &&
+           graph.entries.data() == other.entries.data() && graph.entries.extent(0) == other.entries.extent(0) &&
+           numColumns == columns;
+  }
 };
 
 template <class Scalar, class LO, class GO, class Node>
 auto NodeAwareCrsMatrix<Scalar, LO, GO, Node>::structure() const -> std::shared_ptr<const Structure> {
-  return std::make_shared<const Structure>(
-      Structure{this->getCrsGraph(), state_->importer, state_->exporter, state_->product});
+  return std::make_shared<const Structure>(Structure{this->getLocalMatrixDevice().graph,
+                                                     static_cast<int>(Impl::localLength(*this->getColMap())),
+                                                     state_->importer, state_->exporter, state_->product});
 }
 
 template <class Scalar, class LO, class GO, class Node>
 bool NodeAwareCrsMatrix<Scalar, LO, GO, Node>::fits(const Structure& structure, const crs_matrix_type& matrix) {
   const auto graph = matrix.getCrsGraph();
-  if (graph.get() == structure.graph.get()) {
-    return true;
-  }
   const auto haveTheSame = [](const std::shared_ptr<halo_type>& halo, bool isNeeded, const auto& owned,
                               const auto& overlapping) {
     return isNeeded == (halo != nullptr) && (!isNeeded || halo->isBetween(*owned, *overlapping));
@@ -407,7 +415,7 @@ NodeAwareCrsMatrix<Scalar, LO, GO, Node>::NodeAwareCrsMatrix(const Teuchos::RCP<
   state_->original = matrix;
   state_->importer = structure.importer;
   state_->exporter = structure.exporter;
-  if (this->getCrsGraph().get() == structure.graph.get()) {
+  if (structure.isOf(this->getLocalMatrixDevice().graph, static_cast<int>(Impl::localLength(*this->getColMap())))) {
     state_->product = structure.product;
   } else {
     state_->divideRows(*this, overlap);

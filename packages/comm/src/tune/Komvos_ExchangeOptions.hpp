@@ -55,7 +55,7 @@ struct ExchangeOptions {
   std::optional<bool> requireTuningCache;          ///< KOMVOS_REQUIRE_TUNING_CACHE; default: false
   /// Whether a halo begins with what was decided on this communicator before, with the same options: for the same
   /// pattern, as in a hierarchy that is set up again on the same graph, or after a trial for a similar one. If so, a
-  /// MueLu hierarchy that is set up again goes on with its exchanges where maps are the same.
+  /// MueLu hierarchy that is set up again reuses its exchanges where maps are the same.
   bool reuseDecisions = true;
   /// Receives the decision that is made here, and again whenever online tuning changes it; may be given on some ranks
   /// only.

@@ -454,7 +454,7 @@ TEST(NodeAwareCrsMatrix, OutlivesTheOriginalAndComesInOneLine) {
 }
 
 /// As in the next step in time: on a graph that is equal, or the same.
-TEST(NodeAwareCrsMatrix, GoesOnWithTheHalosOfAnother) {
+TEST(NodeAwareCrsMatrix, ReusesTheHalosOfAnother) {
   const auto comm = Tpetra::getDefaultComm();
   const NamedTopology pairs{"pairs", Komvos::NodeTopology::uniform(comm->getSize(), 2)};
   const std::vector<NamedMatrix> first = matricesOn(comm), second = matricesOn(comm);
@@ -482,7 +482,7 @@ TEST(NodeAwareCrsMatrix, GoesOnWithTheHalosOfAnother) {
   }
 }
 
-TEST(NodeAwareCrsMatrix, DoesNotGoOnWhereOneRankNeedsOtherGhosts) {
+TEST(NodeAwareCrsMatrix, DoesNotFitWhereOneRankNeedsOtherGhosts) {
   const auto comm = Tpetra::getDefaultComm();
   const int last = comm->getSize() - 1;
   const GO n = 10 * comm->getSize();
@@ -503,6 +503,22 @@ TEST(NodeAwareCrsMatrix, DoesNotGoOnWhereOneRankNeedsOtherGhosts) {
   if (last > 0) {
     EXPECT_EQ(comm->getRank() != last, NodeAwareCrsMatrix<>::fits(*structure, *tridiagonal(0)));
   }
+}
+
+TEST(NodeAwareCrsMatrix, DoesNotFitAGraphThatHasGotAnotherDomainMap) {
+  const auto comm = Tpetra::getDefaultComm();
+  const GO n = 10 * comm->getSize();
+  const auto matrix = laplace(10, comm->getSize(), 1, 0, rowsOf(n, false, false, 1, comm));
+  const auto structure = Komvos::makeNodeAware(matrix)->structure();
+  const auto graph = matrix->getCrsGraph();
+  const auto scattered = rowsOf(n, true, false, 2, comm);
+  Teuchos::RCP<const Tpetra::Import<>> importer = rcp(new Tpetra::Import<>(scattered, matrix->getColMap()));
+  matrix->replaceDomainMapAndImporter(scattered, importer);
+  ASSERT_EQ(graph.get(), matrix->getCrsGraph().get()) << "the same object";
+  const int fits = NodeAwareCrsMatrix<>::fits(*structure, *matrix) ? 1 : 0;
+  int all = 0;
+  Teuchos::reduceAll(*comm, Teuchos::REDUCE_MIN, fits, Teuchos::outArg(all));
+  EXPECT_EQ(0, all);
 }
 
 TEST(NodeAwareCrsMatrix, WorksOnPartsOfTheWorld) {

@@ -42,7 +42,6 @@ LevelOptions::LevelOptions(MPI_Comm finest, const ExchangeOptions& options) {
   if (all.reuseDecisions && !all.tuningCache) {
     fingerprint_ =
         mix(mix(all.fingerprint(), all.calibrates), static_cast<std::uint64_t>(resolveOverlap(options.overlap)));
-    fingerprint_ = mix(*fingerprint_, reinterpret_cast<std::uintptr_t>(options.record.get()));
   }
   ExchangeOptions resolved = all.toOptions();
   resolved.overlap = options.overlap;

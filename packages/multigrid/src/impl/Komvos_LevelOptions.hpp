@@ -23,7 +23,8 @@ class LevelOptions {
 
   /// \param level of ranks of the finest level; must live as long as this \note Collective on it, the first time.
   const ExchangeOptions& on(MPI_Comm level);
-  /// Of all that exchanges depend on beside their halo, on this rank; nothing where they are not to be reused.
+  /// Of all that exchanges depend on beside their halo, on this rank, but for ExchangeOptions::record; nothing where
+  /// they are not to be reused.
   const std::optional<std::uint64_t>& fingerprint() const { return fingerprint_; }
 
  private:

@@ -157,7 +157,7 @@ RCP<Smoother> smootherOf(MueLu::Level& level, const std::string& name) {
 }
 
 const std::string removedImporter = "Komvos: Importer";
-const std::string keptByUs = "Komvos: kept";
+const std::string savedExchanges = "Komvos: exchanges";
 
 RCP<const XpetraImport> importerOf(MueLu::Level& level, const std::string& name) {
   return level.IsAvailable(name) ? level.Get<RCP<const XpetraImport>>(name) : RCP<const XpetraImport>();
@@ -324,14 +324,14 @@ MueLuLevels::Change MueLuLevels::removeSmoother(int level, const std::string& na
   };
 }
 
-// As a user's entries: these outlive the set-up of a hierarchy that is reused.
-MueLuLevels::Change MueLuLevels::keep(std::shared_ptr<const void> ours) {
-  return [entries = levelOf(hierarchy_, 0), ours = std::move(ours)] { entries->Set(keptByUs, ours); };
+// As a user's entry, which MueLu does not remove.
+MueLuLevels::Change MueLuLevels::saveForReuse(std::shared_ptr<const void> ours) {
+  return [entries = levelOf(hierarchy_, 0), ours = std::move(ours)] { entries->Set(savedExchanges, ours); };
 }
 
-std::shared_ptr<const void> MueLuLevels::kept() const {
+std::shared_ptr<const void> MueLuLevels::savedForReuse() const {
   MueLu::Level& entries = *levelOf(hierarchy_, 0);
-  return entries.IsAvailable(keptByUs) ? entries.Get<std::shared_ptr<const void>>(keptByUs) : nullptr;
+  return entries.IsAvailable(savedExchanges) ? entries.Get<std::shared_ptr<const void>>(savedExchanges) : nullptr;
 }
 
 RCP<Tpetra::MultiVector<>> MueLuLevels::vectorOfFinestLevel() const {

@@ -93,10 +93,10 @@ class MueLuLevels {
   /// the next cycle; without the first one, the hierarchy cannot be used any more.
   void renewVectors(Teuchos::RCP<Tpetra::MultiVector<>> spared);
 
-  /// Something of ours that outlives the set-up of a hierarchy that is reused.
-  [[nodiscard]] Change keep(std::shared_ptr<const void> ours);
-  /// What keep() was given last; null if nothing.
-  std::shared_ptr<const void> kept() const;
+  /// Saves something with the finest level, where it outlives that a hierarchy is set up again.
+  [[nodiscard]] Change saveForReuse(std::shared_ptr<const void> ours);
+  /// What was saved last; null if nothing.
+  std::shared_ptr<const void> savedForReuse() const;
 
  private:
   MueLuHierarchy& hierarchy_;
