@@ -42,7 +42,7 @@ namespace Komvos::Impl {
 namespace {
 
 constexpr double farAhead = 0.75, farBehind = 1.5;            // of the incumbent's time
-constexpr double clearlyFaster = 0.88, clearlySlower = 1.12;  // between these, samples of more windows decide
+constexpr double clearlyFaster = 0.88, clearlySlower = 1.04;  // between these, samples of more windows decide
 constexpr double faster = 0.96;                               // in the end; less may be noise
 constexpr std::size_t mostWindows = 3;                        // of a comparison
 constexpr double tooLow = 2;                                  // all forecasts may be, by so much
