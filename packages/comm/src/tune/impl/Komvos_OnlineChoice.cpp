@@ -53,7 +53,7 @@ constexpr double shareOfWaiting = 0.01;           // what trials may cost in any
 constexpr long fewestToVary = 32;                 // uses before a trial of what promises nothing
 constexpr double samplesOfTrial = 6;              // of a challenger
 constexpr double paysBackShare = 0.65;            // of what the uses to come are believed to gain
-constexpr double paysBackShareUnpromised = 0.15;  // the same where the forecast promises nothing
+constexpr double paysBackShareUnpromised = 0.15;  // the same where the forecast promises less than exploration says
 constexpr long fewestUses = 18;                   // that any halo is believed to have, or to have again
 constexpr std::size_t longestWatch = 64, longestSettled = 1024;
 
@@ -361,7 +361,8 @@ bool OnlineChoice::isAffordable(std::size_t variant, double gain) const {
   if (!promises && uses_ < fewestToVary) {
     return false;
   }
-  const double share = promises ? paysBackShare : paysBackShareUnpromised;
+  const bool isGainForecast = forecastRatio(variant) < 1 - exploration;  // else it is what exploration says
+  const double share = isGainForecast ? paysBackShare : paysBackShareUnpromised;
   if (!isFarWorse(variant) && plan <= share * gain * static_cast<double>(std::max(fewestUses, uses_))) {
     return true;
   }
