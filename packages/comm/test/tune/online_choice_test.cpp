@@ -253,6 +253,20 @@ TEST(OnlineChoice, PlansAtOnceWhatPaysSoonAndLaterWhatPaysLater) {
   EXPECT_LT(firstUse(1000), 500);
 }
 
+/// A forecast may be off by more than it promises then.
+TEST(OnlineChoice, PlansLateWhatPromisesLittle) {
+  const auto firstUse = [](double forecast) {
+    Ranks ranks(2, {10, 8}, 5, forecastsOf({10, forecast}, 50));
+    ranks.planSeconds = 50;
+    ranks.use(2000, 1);
+    EXPECT_EQ(1u, ranks.choice().incumbent());
+    return ranks.firstUseOf(1);
+  };
+  EXPECT_LT(firstUse(8), 60);
+  EXPECT_GT(firstUse(9.5), 200);
+  EXPECT_GT(firstUse(11), 200);
+}
+
 /// Whatever happens, a user must not wait much longer than without any tuning.
 TEST(OnlineChoice, CostsLittleWhereForecastsAreWrong) {
   for (const double worse : {10.5, 12.0, 20.0, 100.0}) {
