@@ -127,14 +127,15 @@ class HierarchyWalk {
     return isUnused ? Teuchos::null : levels_.matrix(level, name);
   }
 
-  /// What is planned together. Lists have room for all, so that nothing is allocated once ranks have agreed.
+  /// What is planned together. The lists of what is new have room for all, so that none grows between two collective
+  /// calls.
   struct Batch {
     MPI_Comm comm;
     std::vector<RCP<const Matrix>> matrices;
     std::vector<std::shared_ptr<const NodeAwareMatrix::Structure>> structures;  // of each, from before, or null
     std::vector<RCP<const Tpetra::Import<>>> importers;
     std::vector<std::shared_ptr<const NodeAwareImport<>>> exchanges;  // of each, from before, or null
-    std::vector<int> reusable;                                        // matrices, then importers; then the batch
+    std::vector<int> reusable;                                        // matrices, importers, the batch itself: 1 or 0
     std::vector<RCP<const Matrix>> newMatrices;
     std::vector<const NodeAwareImport<>::transfer_type*> newImporters;
   };

@@ -54,7 +54,7 @@ struct NodeAwareHierarchy {
 /// A matrix that is a NodeAwareCrsMatrix already stays, so that a solver and the finest level share one halo if MueLu
 /// is given such a matrix. After MueLu::ReuseTpetraPreconditioner, call it again, before the next apply: what MueLu has
 /// kept stays, and what it has made anew takes over the exchanges where maps and options are the same on all ranks
-/// (unless ExchangeOptions::reuseDecisions is false): plans, decisions, buffers. Nothing else is planned then.
+/// (unless ExchangeOptions::reuseDecisions is false): plans, decisions, buffers. Only the rest is planned again.
 ///
 /// \note Collective on the communicator of the finest level.
 /// \throws BadInput on all its ranks if the options cannot be used; the hierarchy then is as it was.

@@ -453,12 +453,16 @@ TEST(NodeAwareHierarchy, IsReusedWhereAnImporterCarriesVectorsToFewerRanks) {
   }
 }
 
-TEST(NodeAwareHierarchy, GoesOnTuningWhenItIsReused) {
+Teuchos::ParameterList parametersToReuse() {
   Teuchos::ParameterList parameters = parametersOf(smoothers()[1], false, Rebalance::none);
   parameters.set("reuse: type", "RP");
   parameters.set("coarse: type", "RELAXATION");
+  return parameters;
+}
+
+TEST(NodeAwareHierarchy, GoesOnTuningWhenItIsReused) {
   const auto matrix = grid(edge, 0.1), next = grid(edge, 0.15);
-  const auto preconditioner = stock(matrix, parameters);
+  const auto preconditioner = stock(matrix, parametersToReuse());
   Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
   b.randomize();
   ExchangeOptions options = threeStepOnPairs();
@@ -485,11 +489,8 @@ TEST(NodeAwareHierarchy, GoesOnTuningWhenItIsReused) {
 }
 
 TEST(NodeAwareHierarchy, PlansAnewWithOtherOptionsOrIfDecisionsAreNotReused) {
-  Teuchos::ParameterList parameters = parametersOf(smoothers()[1], false, Rebalance::none);
-  parameters.set("reuse: type", "RP");
-  parameters.set("coarse: type", "RELAXATION");
   const auto matrix = grid(edge, 0.1), next = grid(edge, 0.15);
-  const auto preconditioner = stock(matrix, parameters);
+  const auto preconditioner = stock(matrix, parametersToReuse());
   Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1), y(matrix->getDomainMap(), 1);
   b.randomize();
   ExchangeOptions standard = threeStepOnPairs();

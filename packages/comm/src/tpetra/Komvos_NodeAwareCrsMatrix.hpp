@@ -58,7 +58,7 @@ class NodeAwareCrsMatrix : public Tpetra::CrsMatrix<Scalar, LocalOrdinal, Global
       const ExchangeOptions& options = {});
   ~NodeAwareCrsMatrix() override;
 
-  /// What products need beside values: halos, with their plans and decisions, and how rows of the graph are divided.
+  /// What products need besides values: halos, with their plans and decisions, and how rows of the graph are divided.
   struct Structure;
   std::shared_ptr<const Structure> structure() const;
   /// Whether a matrix can use it: on this rank its maps have the same entries in the same order, and its communicator

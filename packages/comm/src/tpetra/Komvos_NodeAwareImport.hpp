@@ -134,8 +134,8 @@ class NodeAwareImport : public Teuchos::Describable {
   void doExport(const multivector_type<Scalar>& source, multivector_type<Scalar>& target,
                 Tpetra::CombineMode mode) const;
 
-  /// Whether it is one between these maps: they have the same entries in the same order on this rank, and the
-  /// communicator the same ranks. Where that is so on all ranks, it does what a new one would do.
+  /// Whether these maps equal its own: the same entries in the same order on this rank, and a communicator of the same
+  /// ranks. Where that is so on all ranks, it does what a new one between them would do.
   bool isBetween(const map_type& owned, const map_type& overlapping) const;
   Teuchos::RCP<const map_type> getOwnedMap() const;
   Teuchos::RCP<const map_type> getOverlappingMap() const;
