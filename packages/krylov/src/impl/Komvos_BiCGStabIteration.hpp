@@ -247,7 +247,7 @@ class BiCGStabIteration
   bool worksOnAll() const { return std::find(works_.begin(), works_.end(), false) == works_.end(); }
   BiCGStabStop firstFailure() const;
   void giveUp(BiCGStabStop stop, const std::string& text);
-  void giveUpColumn(int column, BiCGStabStop why, const std::string& text);
+  void giveUpColumn(int column, BiCGStabStop why, std::string text);
   /// Copies of columns that do not stand side by side, of one map.
   struct Packed {
     Teuchos::RCP<multivector_type> in, out;
@@ -296,6 +296,7 @@ class BiCGStabIteration
   std::vector<double> normAtRestart_;   // when its directions were forgotten last
   std::vector<int> vainResiduals_;      // true ones in a row, not smaller than any before
   std::vector<double> leastTrueNorm_;   // of those that were too large
+  std::vector<double> normWhereLost_;   // true one, when that of the recurrence was far smaller; 0: it never was
   std::vector<double> leastNorm_;       // that it has come to
   std::vector<int> leastNormAt_;        // iteration
 };

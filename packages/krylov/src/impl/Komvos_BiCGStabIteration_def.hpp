@@ -32,6 +32,8 @@ const double enoughProgress = 0.9;
 /// Where a true residual is so many times the smallest that rounding allows, its tolerance will not be met if it is
 /// below that: BiCGStab seldom comes closer.
 const double nearRounding = 10;
+/// A residual by the recurrence that is smaller than the true one by such a factor consists of rounding errors.
+const double farFromTruth = 10;
 
 }  // namespace
 
@@ -89,6 +91,7 @@ void BiCGStabIteration<S, L, G, N>::initialize() {
     counts->assign(numColumns_, 0);
   }
   norms_.assign(numColumns_, 0);
+  normWhereLost_.assign(numColumns_, 0);
   toleratedNorms_.assign(numColumns_, 0);
   stop_ = BiCGStabStop::none;
   counts_ = BiCGStabCounts{};
@@ -176,8 +179,12 @@ bool BiCGStabIteration<S, L, G, N>::takeTrueResiduals(const std::vector<bool>& c
     return false;
   }
   workOn(needed);
+  const std::vector<double> before = norms_;
   computeResiduals();
   for (int j = 0; j < numColumns_; ++j) {
+    if (needed[j] && numIters_ > 0 && norms_[j] > farFromTruth * before[j]) {
+      normWhereLost_[j] = norms_[j];
+    }
     residualIsTrue_[j] = residualIsTrue_[j] || needed[j];
     isReady_[j] = isReady_[j] && !needed[j];
   }
@@ -506,9 +513,16 @@ bool BiCGStabIteration<S, L, G, N>::hasLostAccuracy() const {
   return std::find(failures_.begin(), failures_.end(), BiCGStabStop::rounding) != failures_.end();
 }
 
-/// Its residual has just been computed anew. Where a test may ask for more of all columns, nothing is left to do.
+/// Its residual has just been computed anew. If it was found far above that of the recurrence, now or before, and has
+/// not become smaller since, it is because of rounding that nothing comes of going on. Where a test may ask for more of
+/// all columns, nothing is left to do.
 template <class S, class L, class G, class N>
-void BiCGStabIteration<S, L, G, N>::giveUpColumn(int column, BiCGStabStop why, const std::string& text) {
+void BiCGStabIteration<S, L, G, N>::giveUpColumn(int column, BiCGStabStop why, std::string text) {
+  const bool isLost = normWhereLost_[column] > 0 && !(norms_[column] < enoughProgress * normWhereLost_[column]);
+  if (isLost && why != BiCGStabStop::rounding) {
+    why = BiCGStabStop::rounding;
+    text += "; rounding errors allow no more";
+  }
   failures_[column] = why;
   columns_[column] = Column::frozen;
   restartIsAsked_[column] = false;
