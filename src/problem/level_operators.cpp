@@ -37,7 +37,8 @@ void LevelOperators::addHierarchy(const Problem& problem, Teuchos::ParameterList
       operators_.push_back({level, name, Teuchos::rcp(new Matrix(matrix))});  // shares graph and values
     }
   };
-  ExchangeOptions exchange;  // nobody applies the preconditioner
+  const int numCoarseSolvers = coarseSolversOf(muelu);  // before entries of ours are taken out
+  ExchangeOptions exchange;                             // nobody applies the preconditioner
   makePreconditioner("muelu", problem, traits, problem.matrix, muelu, exchange, visit);
   const int modes =
       problem.nullspace.is_null() ? problem.dofsPerNode : static_cast<int>(problem.nullspace->getNumVectors());
@@ -48,12 +49,12 @@ void LevelOperators::addHierarchy(const Problem& problem, Teuchos::ParameterList
     }
   }
   if (const int coarsest = operators_.back().level; coarsest > 0) {
-    const bool onEachNode = nodes.numNodes() <= CoarseSolver::mostCopies;
-    for (int node = 0; node < (onEachNode ? nodes.numNodes() : 1); ++node) {
-      solvers_.push_back(nodes.leaderOf(node));
+    const CoarseSolverRanks solvers(nodes, numCoarseSolvers);
+    for (int solver = 0; solver < solvers.count(); ++solver) {
+      solvers_.push_back(solvers.rank(solver));
     }
     for (int rank = 0; rank < numRanks_; ++rank) {
-      solverOf_.push_back(onEachNode ? nodes.nodeOf(rank) : 0);
+      solverOf_.push_back(solvers.solverOf(rank));
     }
     operators_.push_back({coarsest, "G", Teuchos::null});
     operators_.push_back({coarsest, "S", Teuchos::null});

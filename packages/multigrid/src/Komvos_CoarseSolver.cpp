@@ -1,9 +1,9 @@
 // How the coarsest level is solved.
 //
-// Some ranks solve, each with a copy of the whole matrix: one, or one on each node, so that nothing has to travel back
-// over the network. Rows are numbered in order of ranks, those of a rank as its map has them. Each rank that has rows
-// says so to the solvers (one message to each; ranks without rows say nothing); from that both sides know three
-// patterns, of which the first two are planned together:
+// Some ranks solve, each with a copy of the whole matrix: one, a few, or one on each node, so that nothing has to
+// travel back over the network. Rows are numbered in order of ranks, those of a rank as its map has them. Each rank
+// that has rows says so to the solvers (one message to each; ranks without rows say nothing); from that both sides know
+// three patterns, of which the first two are planned together:
 //
 //   rows      right-hand sides, from their owners to all solvers
 //   back      the solution, from each solver to the ranks it serves
@@ -196,23 +196,6 @@ using Teuchos::rcp;
 
 MPI_Comm mpiOf(const Map& map) { return Tpetra::Details::extractMpiCommFromTeuchos(*map.getComm()); }
 
-/// Ranks that solve, and whom each of them serves.
-class Solvers {
- public:
-  Solvers(const NodeTopology& nodes, CoarseSolver::Copies copies)
-      : nodes_(nodes),
-        onEachNode_(copies == CoarseSolver::Copies::onEachNode ||
-                    (copies == CoarseSolver::Copies::automatic && nodes.numNodes() <= CoarseSolver::mostCopies)) {}
-  int count() const { return onEachNode_ ? nodes_.numNodes() : 1; }
-  int rank(int solver) const { return nodes_.leaderOf(solver); }
-  /// The rank that solves for this one.
-  int of(int rank) const { return onEachNode_ ? nodes_.leaderOf(nodes_.nodeOf(rank)) : nodes_.leaderOf(0); }
-
- private:
-  const NodeTopology& nodes_;
-  bool onEachNode_;
-};
-
 /// The rows of one rank, in the numbers of the whole matrix.
 struct RankRows {
   int rank, first, count;
@@ -228,7 +211,7 @@ struct Layout {
   int entries = 0;
 };
 
-Layout makeLayout(MPI_Comm comm, const Solvers& solvers, const Matrix& matrix) {
+Layout makeLayout(MPI_Comm comm, const CoarseSolverRanks& solvers, const Matrix& matrix) {
   MpiSetupTransport transport(comm);
   Layout layout;
   const int rank = transport.myRanks().front();
@@ -263,7 +246,7 @@ Layout makeLayout(MPI_Comm comm, const Solvers& solvers, const Matrix& matrix) {
 
 /// From owners to all solvers: `mine` entries of this rank. \param lengthOf of a rank
 template <class Length>
-Import::PatternTransfer toSolvers(const Layout& layout, const Solvers& solvers, const RCP<const Map>& owned,
+Import::PatternTransfer toSolvers(const Layout& layout, const CoarseSolverRanks& solvers, const RCP<const Map>& owned,
                                   const RCP<const Map>& whole, const Length& lengthOf) {
   Import::PatternTransfer transfer{owned, whole, {}, {}, {}};
   Pattern& pattern = transfer.pattern;
@@ -288,7 +271,7 @@ Import::PatternTransfer toSolvers(const Layout& layout, const Solvers& solvers, 
 }
 
 /// From each solver to those it serves.
-Import::PatternTransfer fromSolvers(const Layout& layout, const Solvers& solvers, const RCP<const Map>& owned,
+Import::PatternTransfer fromSolvers(const Layout& layout, const CoarseSolverRanks& solvers, const RCP<const Map>& owned,
                                     const RCP<const Map>& whole) {
   Import::PatternTransfer transfer{whole, owned, {}, {}, {}};
   Pattern& pattern = transfer.pattern;
@@ -296,7 +279,8 @@ Import::PatternTransfer fromSolvers(const Layout& layout, const Solvers& solvers
   pattern.numOwned = layout.rows;
   pattern.numTarget = layout.mine.count;
   for (const RankRows& one : layout.all) {
-    for (int i = 0; i < one.count && one.rank != pattern.rank && solvers.of(one.rank) == pattern.rank; ++i) {
+    for (int i = 0;
+         i < one.count && one.rank != pattern.rank && solvers.rank(solvers.solverOf(one.rank)) == pattern.rank; ++i) {
       pattern.sends.push_back({one.rank, one.first + i});
     }
   }
@@ -305,13 +289,28 @@ Import::PatternTransfer fromSolvers(const Layout& layout, const Solvers& solvers
       transfer.staysFrom.push_back(layout.mine.first + i);
       transfer.staysTo.push_back(i);
     } else {
-      pattern.receives.push_back({{solvers.of(pattern.rank), layout.mine.first + i}, i});
+      pattern.receives.push_back({{solvers.rank(solvers.solverOf(pattern.rank)), layout.mine.first + i}, i});
     }
   }
   return transfer;
 }
 
 }  // namespace
+
+CoarseSolverRanks::CoarseSolverRanks(const NodeTopology& nodes, int solvers) : nodes_(nodes) {
+  const int unasked = nodes.numNodes() <= CoarseSolver::mostCopies ? nodes.numNodes() : 1;
+  count_ = solvers == CoarseSolver::automatic ? unasked : std::min(solvers, nodes.numNodes());
+}
+
+int CoarseSolverRanks::rank(int solver) const {
+  return nodes_.leaderOf(static_cast<int>(static_cast<std::int64_t>(solver) * nodes_.numNodes() / count_));
+}
+
+int CoarseSolverRanks::solverOf(int rank) const {
+  // The last one whose node is not behind that of the rank.
+  const std::int64_t node = nodes_.nodeOf(rank);
+  return static_cast<int>(((node + 1) * count_ - 1) / nodes_.numNodes());
+}
 
 struct CoarseSolver::State {
   RCP<const map_type> map, wholeMap, entryMap, wholeEntryMap;
@@ -321,10 +320,13 @@ struct CoarseSolver::State {
   Factors factors;
   RCP<multivector_type> right, solution;  // on solvers the whole vectors; the rows of this rank
 
-  State(const crs_matrix_type& matrix, const ExchangeOptions& options, Copies copies) : map(matrix.getRowMap()) {
+  State(const crs_matrix_type& matrix, const ExchangeOptions& options, int most) : map(matrix.getRowMap()) {
     const MPI_Comm comm = mpiOf(*map);
     const bool square = Impl::isSquareOnOneMap(matrix);
     const auto entriesOfAll = static_cast<long long>(matrix.getGlobalNumEntries());
+    if (most < 0) {  // the same on all ranks
+      throw BadInput("CoarseSolver: " + std::to_string(most) + " ranks cannot solve");
+    }
     if (!square) {  // the same on all ranks, as the number of entries is
       throw BadInput("CoarseSolver: row, domain and range map of the coarse matrix differ");
     }
@@ -333,7 +335,7 @@ struct CoarseSolver::State {
                      " entries, too many for one rank");
     }
     const auto nodes = Impl::resolveTopology(*Impl::PrivateComm::of(comm), options.topology, options.sockets).nodes;
-    const Solvers solvers(*nodes, copies);
+    const CoarseSolverRanks solvers(*nodes, most);
     const Layout layout = makeLayout(comm, solvers, matrix);
     plan(comm, layout, solvers, options, nodes->numNodes() > 1);
     std::string error;
@@ -341,7 +343,7 @@ struct CoarseSolver::State {
     throwOnAllIfAny(comm, factor(matrix, false, error));
   }
 
-  void plan(MPI_Comm comm, const Layout& layout, const Solvers& solvers, const ExchangeOptions& options,
+  void plan(MPI_Comm comm, const Layout& layout, const CoarseSolverRanks& solvers, const ExchangeOptions& options,
             bool severalNodes) {
     wholeMap = consecutiveMap(layout.rows, map->getComm());
     entryMap = consecutiveMap(layout.mine.entries, map->getComm());
@@ -436,8 +438,8 @@ struct CoarseSolver::State {
   }
 };
 
-CoarseSolver::CoarseSolver(const crs_matrix_type& matrix, const ExchangeOptions& options, Copies copies)
-    : state_(std::make_unique<State>(matrix, options, copies)) {}
+CoarseSolver::CoarseSolver(const crs_matrix_type& matrix, const ExchangeOptions& options, int solvers)
+    : state_(std::make_unique<State>(matrix, options, solvers)) {}
 CoarseSolver::~CoarseSolver() = default;
 
 Teuchos::RCP<const CoarseSolver::map_type> CoarseSolver::getDomainMap() const { return state_->map; }

@@ -69,11 +69,11 @@ struct CoarsestChoice {
   bool ours = false;                   // else what MueLu takes
   std::set<int> levelsOfMueLu;         // but on these
   std::optional<DirectMethod> direct;  // else CoarseSolver
-  CoarseSolver::Copies copies = CoarseSolver::Copies::automatic;
+  int solvers = CoarseSolver::automatic;
 
   std::shared_ptr<CoarsestSmoother> make(const Tpetra::CrsMatrix<>& matrix, const ExchangeOptions& options) const {
     if (!direct) {
-      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>("klu", matrix, options, copies);
+      return std::make_shared<CoarsestSmootherOf<CoarseSolver>>("klu", matrix, options, solvers);
     }
     DirectOptions directOptions;
     directOptions.exchange = options;
@@ -242,16 +242,24 @@ std::optional<Value> take(Teuchos::ParameterList& parameters, const std::string&
   return value;
 }
 
+const std::string coarseSolvers = "node-aware: coarse solvers";
+
 /// \throws BadInput
-CoarseSolver::Copies takeCopies(Teuchos::ParameterList& parameters) {
-  const std::string name = "node-aware: coarse solvers";
-  const std::string text = take<std::string>(parameters, name, "a string").value_or("auto");
-  if (text != "auto" && text != "one" && text != "each node") {
-    throw BadInput("MueLu parameter \"" + name + "\" is \"" + text + "\", not \"auto\", \"one\" or \"each node\"");
+int takeCoarseSolvers(Teuchos::ParameterList& parameters) {
+  const std::string& name = coarseSolvers;
+  if (parameters.isType<int>(name)) {
+    const int solvers = *take<int>(parameters, name, "");
+    if (solvers < 1) {
+      throw BadInput("MueLu parameter \"" + name + "\" is " + std::to_string(solvers) + ", not 1 or more");
+    }
+    return solvers;
   }
-  return text == "one"         ? CoarseSolver::Copies::one
-         : text == "each node" ? CoarseSolver::Copies::onEachNode
-                               : CoarseSolver::Copies::automatic;
+  const std::string text = take<std::string>(parameters, name, "a string or an int").value_or("auto");
+  if (text != "auto" && text != "one" && text != "each node") {
+    throw BadInput("MueLu parameter \"" + name + "\" is \"" + text +
+                   "\", not \"auto\", \"one\", \"each node\" or an int");
+  }
+  return text == "one" ? 1 : text == "each node" ? CoarseSolver::oneOnEachNode : CoarseSolver::automatic;
 }
 
 /// \return null: "klu" \throws BadInput
@@ -277,9 +285,9 @@ std::optional<DirectMethod> takeCoarseMethod(Teuchos::ParameterList& parameters)
 /// MueLu also takes for those that Amesos2 has not. \throws BadInput where entries contradict each other
 CoarsestChoice takeCoarsest(Teuchos::ParameterList& parameters, int rank) {
   const bool saysMethod = parameters.isParameter("node-aware: coarse method");
-  const bool saysWhereToSolve = parameters.isParameter("node-aware: coarse solvers");
+  const bool saysWhereToSolve = parameters.isParameter(coarseSolvers);
   CoarsestChoice coarsest;
-  coarsest.copies = takeCopies(parameters);
+  coarsest.solvers = takeCoarseSolvers(parameters);
   const std::optional<DirectMethod> method = takeCoarseMethod(parameters);
   const bool isMl = hasSyntaxOfMl(parameters), describes = describesCoarsest(parameters);
   const std::string type = typeOfCoarsest(parameters), solver = directSolverOf(type, isMl);
@@ -493,6 +501,8 @@ RCP<Tpetra::Operator<>> createMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>
   addXml(parameters, xmlFile, mpiOf(*matrix));
   return createMueLuPreconditioner(matrix, parameters, nullspace, coordinates, {}, options, made);
 }
+
+int coarseSolversOf(Teuchos::ParameterList parameters) { return takeCoarseSolvers(parameters); }
 
 NodeAwareHierarchy reuseMueLuPreconditioner(const RCP<Tpetra::CrsMatrix<>>& matrix,
                                             Tpetra::Operator<>& preconditioner) {

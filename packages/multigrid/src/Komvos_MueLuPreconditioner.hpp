@@ -28,13 +28,15 @@ using LevelOperatorVisitor = std::function<void(int level, const std::string& na
 /// stderr.
 ///
 /// Entries of ours in the parameter list, or in an XML file, also one that "xml parameter file" names:
-/// - "use node-aware": true lets all exchanges of a cycle be node-aware, by makeNodeAware(). Default: false. Unless `made`
+/// - "use node-aware": true lets all exchanges of a cycle be node-aware, by makeNodeAware(). Default: false. Unless
+/// `made`
 ///   is given, rank 0 says on stderr what stays as it was.
 /// - "node-aware: route", "node-aware: pairing", "node-aware: on node", "node-aware: tuning": as the fields of
 ///   ExchangeOptions, which they take precedence over, as text.
 /// - "node-aware: coarse method": "klu" (default), or "mumps" or "superlu-dist": DirectSolver on all ranks of the
 ///   coarsest level, for one that is large.
-/// - "node-aware: coarse solvers": with "klu", which ranks solve: "one", "each node" or "auto" (CoarseSolver::Copies).
+/// - "node-aware: coarse solvers": with "klu", how many ranks solve, each with all of the matrix: "one", "each node",
+///   "auto", or so many at most, an int (CoarseSolver::automatic).
 ///
 /// \param nullspace   near null space, one column a mode (rigid body modes for elasticity); may be null
 /// \param coordinates of the nodes, for repartitioning; may be null
@@ -57,6 +59,9 @@ Teuchos::RCP<Tpetra::Operator<>> createMueLuPreconditioner(const Teuchos::RCP<Tp
                                                            const Teuchos::RCP<Tpetra::MultiVector<>>& coordinates = {},
                                                            const ExchangeOptions& options = {},
                                                            NodeAwareHierarchy* made = nullptr);
+
+/// How many ranks `parameters` let solve on the coarsest level, as CoarseSolver takes it. \throws BadInput
+int coarseSolversOf(Teuchos::ParameterList parameters);
 
 /// As MueLu::ReuseTpetraPreconditioner, for a matrix with the same graph: MueLu keeps what its "reuse: type" says. Then
 /// the coarsest matrix is factored again, and what MueLu has made anew becomes node-aware, if it was before.

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <memory>
 #include <new>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -201,19 +202,26 @@ TEST(CoarseSolver, AVectorThatDoesNotFitOnOneRankIsAnErrorOnAllAndNobodyWaits) {
   }
 }
 
-TEST(CoarseSolver, SolvesTheSameOnOneRankAndOnOneOfEachNode) {
-  using Copies = Komvos::CoarseSolver::Copies;
+TEST(CoarseSolver, SolvesTheSameOnOneRankOnAFewAndOnOneOfEachNode) {
   const auto matrix = grid(13, 0.3);
-  const int rank = matrix->getComm()->getRank();
+  const int rank = matrix->getComm()->getRank(), nodes = (matrix->getComm()->getSize() + 1) / 2;
+  // Nodes whose first rank solves; of 4 nodes and 3 solvers, the last one serves two nodes.
+  const auto solvingNodes = [nodes](int solvers) {
+    std::set<int> found;
+    for (int s = 0; s < solvers && s < nodes; ++s) {
+      found.insert(s * nodes / std::min(solvers, nodes));
+    }
+    return found;
+  };
   Vector b(matrix->getRangeMap(), 2);
   Vector expected(matrix->getDomainMap(), 2);
   b.randomize();
   Komvos::CoarseSolver(*matrix).apply(b, expected);
   for (const Komvos::RouteChoice& route : {Komvos::RouteChoice::standard, Komvos::RouteChoice::threeStep}) {
-    for (const Copies copies : {Copies::one, Copies::onEachNode}) {
-      const Komvos::CoarseSolver solver(*matrix, onPairs(route), copies);
-      const bool solves = copies == Copies::one ? rank == 0 : rank % 2 == 0;
-      EXPECT_EQ(solves, solver.factorEntries() > 0) << "rank " << rank;
+    for (const int solvers : {1, 2, 3, 1000, Komvos::CoarseSolver::oneOnEachNode}) {
+      const Komvos::CoarseSolver solver(*matrix, onPairs(route), solvers);
+      const bool solves = rank % 2 == 0 && solvingNodes(solvers).count(rank / 2) > 0;
+      EXPECT_EQ(solves, solver.factorEntries() > 0) << "rank " << rank << ", " << solvers << " solvers";
       Vector x(matrix->getDomainMap(), 2);
       solver.apply(b, x);
       EXPECT_LT(relativeResidual(*matrix, x, b), 1e-12);
@@ -221,6 +229,32 @@ TEST(CoarseSolver, SolvesTheSameOnOneRankAndOnOneOfEachNode) {
       EXPECT_EQ(0.0, largestEntry(x)) << "the same bits";
     }
   }
+}
+
+TEST(CoarseSolver, SendsSolutionsToTheNodesOfASolverOnly) {
+  const auto matrix = grid(13, 0.3);
+  const int rank = matrix->getComm()->getRank(), nodes = (matrix->getComm()->getSize() + 1) / 2;
+  Vector b(matrix->getRangeMap(), 1), x(matrix->getDomainMap(), 1);
+  b.randomize();
+  const int solvers = 2;
+  const Komvos::CoarseSolver solver(*matrix, onPairs(Komvos::RouteChoice::standard), solvers);
+  solver.apply(b, x);
+  startCounting();
+  solver.apply(b, x);
+  const Counts counts = stopCounting();
+  const auto partOf = [&](int node) { return nodes < solvers || node < nodes / solvers ? 0 : 1; };
+  for (const SentMessage& one : counts.sent) {
+    const int to = one.peer / 2;
+    const bool toSolver = one.peer % 2 == 0 && (to == 0 || to == nodes / solvers);
+    const bool fromSolver = rank % 2 == 0 && (rank / 2 == 0 || rank / 2 == nodes / solvers);
+    EXPECT_TRUE(toSolver || (fromSolver && partOf(to) == partOf(rank / 2)) || to == rank / 2)
+        << "rank " << rank << " to " << one.peer;
+  }
+}
+
+TEST(CoarseSolver, RefusesToBeSolvedByNobody) {
+  const auto matrix = grid(5, 0.3);
+  EXPECT_THROW(Komvos::CoarseSolver(*matrix, {}, -1), Komvos::Error);
 }
 
 TEST(CoarseSolver, FactorsAgainWhereValuesHaveChanged) {
@@ -261,9 +295,9 @@ TEST(CoarseSolver, DoesNotFactorAgainWithEntriesInOtherPlaces) {
 TEST(CoarseSolver, SetsUpWithoutAMessageToRanksThatDoNotSolve) {
   const auto matrix = grid(9, 0.3);
   const auto options = onPairs(Komvos::RouteChoice::standard);
-  const Komvos::CoarseSolver known(*matrix, options, Komvos::CoarseSolver::Copies::one);  // topology, tags
+  const Komvos::CoarseSolver known(*matrix, options, 1);  // topology, tags
   startCounting();
-  const Komvos::CoarseSolver solver(*matrix, options, Komvos::CoarseSolver::Copies::one);
+  const Komvos::CoarseSolver solver(*matrix, options, 1);
   const Counts counts = stopCounting();
   EXPECT_EQ(0, counts.gathers);
   const int rank = matrix->getComm()->getRank();

@@ -950,6 +950,12 @@ TEST(MueLuParameters, SayWhichRanksSolveTheCoarsestLevel) {
   }
   parameters.set("node-aware: coarse solvers", std::string("some"));
   EXPECT_THROW(stock(matrix, parameters), Komvos::BadInput);
+  for (const int solvers : {0, -1}) {
+    parameters.set("node-aware: coarse solvers", solvers);
+    EXPECT_THROW(stock(matrix, parameters), Komvos::BadInput) << solvers;
+  }
+  parameters.set("node-aware: coarse solvers", 2.0);
+  EXPECT_THROW(stock(matrix, parameters), Komvos::BadInput);
   parameters.set("node-aware: coarse solvers", std::string("one"));
   parameters.set("coarse: type", "RELAXATION");
   EXPECT_THROW(Komvos::createMueLuPreconditioner(matrix, parameters), Komvos::BadInput) << "not of our coarse solver";

@@ -227,13 +227,19 @@ TEST(CoarsestLevel, IsSolvedOnTheRanksThatAreAskedFor) {
   options.topology = std::make_shared<const Komvos::NodeTopology>(
       Komvos::NodeTopology::uniform(worldSize(), 2));  // the last may be one
   const int nodes = (worldSize() + 1) / 2;
-  for (const auto& [where, solving] : {std::pair("one", 1), std::pair("each node", nodes), std::pair("auto", nodes)}) {
+  const auto check = [&](const auto& solvers, int solving) {
     Teuchos::ParameterList parameters = withCoarsest("");
-    parameters.set("node-aware: coarse solvers", where);
+    parameters.set("node-aware: coarse solvers", solvers);
     const auto preconditioner = Komvos::createMueLuPreconditioner(matrix, parameters, {}, {}, {}, options);
     int here = coarsestOf(preconditioner).complexity > 0 ? 1 : 0, all = 0;
     MPI_Allreduce(&here, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    EXPECT_EQ(all, solving) << where;
+    EXPECT_EQ(all, solving) << solvers;
+  };
+  check("one", 1);
+  check("each node", nodes);
+  check("auto", nodes);
+  for (const int solvers : {1, 2, 3, 1000}) {
+    check(solvers, std::min(solvers, nodes));
   }
 }
 
