@@ -257,7 +257,7 @@ auto RowTransfer<S, LO, GO, Node>::State::segmentsOf(bool withStays) const -> Im
       add(parts.slotTo[slot], arriving[slot]);
     }
   }
-  return {std::move(first), std::move(length), Impl::entriesPerItem<execution_space>()};
+  return {first, length, Impl::entriesPerItem<execution_space>()};
 }
 
 template <class S, class LO, class GO, class Node>

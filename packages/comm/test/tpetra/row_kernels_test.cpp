@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "Komvos_GlobalIdTable.hpp"
 #include "Komvos_MergedColumns.hpp"
 #include "Komvos_RowKernels.hpp"
 #include "exchange/device_under_test.hpp"
@@ -270,6 +273,82 @@ TEST(MergedColumns, AreThoseOfAStableSort) {
       }
     }
   }
+}
+
+using IdTable = GlobalIdTable<long long, Device>;
+
+struct InsertIds {
+  IdTable table;
+  Kokkos::View<const long long*, Memory> ids;
+  Kokkos::View<int*, Memory> slots;
+  KOKKOS_INLINE_FUNCTION void operator()(int i) const { slots(i) = table.insert(ids(i)); }
+};
+
+/// The slot of each.
+std::vector<int> insertAll(const IdTable& table, const std::vector<long long>& ids) {
+  const Kokkos::View<int*, Memory> slots("slots", ids.size());
+  Kokkos::parallel_for("insert", Kokkos::RangePolicy<Space>(0, static_cast<int>(ids.size())),
+                       InsertIds{table, deviceList<Memory>("ids", ids), slots});
+  Kokkos::fence();
+  return onHost(slots);
+}
+
+/// So many different ones, all over the place, each several times, in disorder.
+std::vector<long long> repeatedIds(int different, unsigned seed) {
+  Random random(seed);
+  std::set<long long> chosen;
+  while (static_cast<int>(chosen.size()) < different) {
+    chosen.insert(static_cast<long long>(random.below(1 << 30)) << random.below(20));
+  }
+  std::vector<long long> ids;
+  for (int times = 0; times < 7; ++times) {
+    ids.insert(ids.end(), chosen.begin(), chosen.end());
+  }
+  random.shuffle(ids);
+  return ids;
+}
+
+TEST(GlobalIdTable, HasASlotForEachId) {
+  for (const int different : {0, 1, 511, 513, 5000}) {
+    SCOPED_TRACE(different);
+    const std::vector<long long> ids = repeatedIds(different, 3);
+    const IdTable table(static_cast<std::size_t>(different));
+    const std::vector<int> slots = insertAll(table, ids);
+    EXPECT_FALSE(table.overflowed());
+    std::map<long long, int> slotOf;
+    std::set<int> taken;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      EXPECT_EQ(slotOf.emplace(ids[i], slots[i]).first->second, slots[i]) << ids[i];
+      taken.insert(slots[i]);
+    }
+    EXPECT_EQ(taken.size(), static_cast<std::size_t>(different));
+    EXPECT_TRUE(taken.empty() || (*taken.begin() >= 0 && *taken.rbegin() < table.numSlots()));
+    std::map<long long, int> contents;
+    for (const auto& [id, slot] : table.contents()) {
+      EXPECT_TRUE(contents.emplace(id, slot).second) << id << " is there twice";
+    }
+    EXPECT_EQ(contents, slotOf);
+  }
+}
+
+TEST(GlobalIdTable, SaysWhenItIsFull) {
+  const std::vector<long long> ids = repeatedIds(3000, 5);
+  const IdTable table(10);
+  const std::vector<int> slots = insertAll(table, ids);
+  EXPECT_TRUE(table.overflowed());
+  EXPECT_NE(std::count(slots.begin(), slots.end(), IdTable::full), 0);
+  EXPECT_GE(table.contents().size(), 512u) << "half of the slots are for use";
+}
+
+TEST(GlobalIdTable, TakesTheIdThatMarksEmptySlots) {
+  const IdTable table(10);
+  const std::vector<int> slots = insertAll(table, {7, -1, 7, -1});
+  EXPECT_EQ(slots[0], slots[2]);
+  EXPECT_EQ(slots[1], slots[3]);
+  EXPECT_NE(slots[0], slots[1]);
+  EXPECT_LT(slots[1], table.numSlots());
+  EXPECT_EQ(table.contents().size(), 2u);
+  EXPECT_FALSE(table.overflowed());
 }
 
 }  // namespace

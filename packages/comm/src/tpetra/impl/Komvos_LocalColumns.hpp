@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,10 +21,11 @@
 #include "Komvos_TpetraShim.hpp"
 
 // How this works. Entries that arrive have global columns, which are looked up one by one: in the domain map, or, if
-// another rank has them, in a hash table. Entries that stay have columns of the source's column map, and each of these
-// is looked up once. At first an entry has a preliminary index: its column in the source; or, after all of those, its
-// index in the domain map; or ~place in the hash table. Then all columns are known, and numbered as Tpetra does: what
-// is used of the domain map, in its order, then the others by owner and global id; and preliminary indices are replaced
+// another rank has them, in a hash table that all threads fill. Entries that stay have columns of the source's column
+// map, and each of these is looked up once. At first an entry has a preliminary index: its column in the source; or,
+// after all of those, its index in the domain map; or -1 - slot of the hash table. If this has become too small, all is
+// done again with a larger one. Then all columns are known, and numbered as Tpetra does: what is used of the domain
+// map, in its order, then the others by owner and global id, whatever their slots; and preliminary indices are replaced
 // by numbers, unless they are these already.
 namespace Komvos::Impl {
 
@@ -47,22 +49,20 @@ struct SourceColumns {
 /// Consecutive entries.
 template <class MemorySpace>
 struct Segments {
-  std::vector<std::int64_t> hostFirst, hostLength;
   Kokkos::View<const std::int64_t*, MemorySpace> first, lengths;
   RowItems<MemorySpace> items;
 
   Segments() = default;
-  Segments(std::vector<std::int64_t> firstOf, std::vector<std::int64_t> lengthOf, std::int64_t entriesPerItem)
-      : hostFirst(std::move(firstOf)),
-        hostLength(std::move(lengthOf)),
-        first(deviceList<MemorySpace>("Komvos::RowTransfer::segments", hostFirst)),
-        lengths(deviceList<MemorySpace>("Komvos::RowTransfer::segments", hostLength)),
-        items(hostLength, entriesPerItem) {}
+  Segments(const std::vector<std::int64_t>& firstOf, const std::vector<std::int64_t>& lengthOf,
+           std::int64_t entriesPerItem)
+      : first(deviceList<MemorySpace>("Komvos::RowTransfer::segments", firstOf)),
+        lengths(deviceList<MemorySpace>("Komvos::RowTransfer::segments", lengthOf)),
+        items(lengthOf, entriesPerItem) {}
 };
 
-/// Preliminary indices of entries with global columns: `firstIndex` + the index in the domain map; -1 for others, of
-/// which `someAreRemote` tells. Marks which of the domain map are used.
-template <class GlobalView, class LocalView, class UsedView, class LocalMap, class MemorySpace>
+/// Preliminary indices of entries with global columns: `firstIndex` + the index in the domain map; -1 - slot in the
+/// table for others. Marks which of the domain map are used. What it has done is of no use if the table has overflowed.
+template <class GlobalView, class LocalView, class UsedView, class LocalMap, class Table, class MemorySpace>
 struct LocalizeColumns {
   Kokkos::View<const std::int64_t*, MemorySpace> first, lengths;
   GlobalView global;
@@ -70,61 +70,66 @@ struct LocalizeColumns {
   UsedView used;
   LocalMap domain;
   typename LocalView::non_const_value_type firstIndex;
-  Kokkos::View<int, typename UsedView::device_type> someAreRemote;
+  Table table;
 
   KOKKOS_INLINE_FUNCTION std::int64_t length(int i) const { return lengths(i); }
   template <class Member>
   KOKKOS_INLINE_FUNCTION void operator()(const Member& member, int i, std::int64_t begin, std::int64_t end,
                                          bool) const {
     const std::int64_t from = first(i);
-    int remote = 0;
-    Kokkos::parallel_reduce(
-        Kokkos::ThreadVectorRange(member, begin, end),
-        [&](const std::int64_t k, int& some) {
-          const auto lid = domain.getLocalElement(global(from + k));
-          const bool here = lid >= 0 && lid < static_cast<decltype(lid)>(used.extent(0));
-          local(from + k) = here ? firstIndex + lid : -1;
-          some |= here ? 0 : 1;
-          if (here && atomicLoad(&used(lid)) == 0) {
-            atomicStore(&used(lid), 1);
-          }
-        },
-        Kokkos::BOr<int>(remote));
-    if (remote != 0 && atomicLoad(&someAreRemote()) == 0) {
-      atomicStore(&someAreRemote(), 1);
-    }
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(member, begin, end), [&](const std::int64_t k) {
+      const auto column = global(from + k);
+      const auto lid = domain.getLocalElement(column);
+      const bool here = lid >= 0 && lid < static_cast<decltype(lid)>(used.extent(0));
+      local(from + k) = here ? firstIndex + lid : -1 - table.insert(column);
+      if (here && atomicLoad(&used(lid)) == 0) {
+        atomicStore(&used(lid), 1);
+      }
+    });
   }
 };
 
-/// Where columns of a source are in the domain map: -1 if they are not on this rank, -2 if no entry has them. Marks
-/// which of the domain map are used.
-template <class UsedView, class LocalMap, class IndexView>
+/// Where columns of a source are: their index in the domain map; -1 if no entry has them; -2 - slot in the table if
+/// they are not on this rank. Marks which of the domain map are used.
+template <class UsedView, class LocalMap, class Table, class IndexView>
 struct FindColumns {
   UsedView usedOfSource, used;
   LocalMap source, domain;
+  Table table;
   IndexView found;
   KOKKOS_INLINE_FUNCTION void operator()(int c) const {
     if (usedOfSource(c) == 0) {
-      found(c) = -2;
+      found(c) = -1;
       return;
     }
-    const auto lid = domain.getLocalElement(source.getGlobalElement(c));
+    const auto column = source.getGlobalElement(c);
+    const auto lid = domain.getLocalElement(column);
     const bool here = lid >= 0 && lid < static_cast<decltype(lid)>(used.extent(0));
-    found(c) = here ? lid : -1;
+    found(c) = here ? lid : -2 - table.insert(column);
     if (here && atomicLoad(&used(lid)) == 0) {
       atomicStore(&used(lid), 1);
     }
   }
 };
 
-/// Preliminary indices to final ones; -1 - index is final.
-template <class LocalView, class NewIndexView>
+/// Preliminary indices to final ones: of all entries, or of those in segments.
+template <class LocalView, class NewIndexView, class MemorySpace>
 struct RenumberColumns {
   LocalView local;
-  NewIndexView newIndex;
+  NewIndexView newIndex, indexOfSlot;
+  Kokkos::View<const std::int64_t*, MemorySpace> first, lengths;  ///< of segments
+
   KOKKOS_INLINE_FUNCTION void operator()(std::int64_t i) const {
     const auto index = local(i);
-    local(i) = index >= 0 ? newIndex(index) : -1 - index;
+    local(i) = index >= 0 ? newIndex(index) : indexOfSlot(-1 - index);
+  }
+  KOKKOS_INLINE_FUNCTION std::int64_t length(int i) const { return lengths(i); }
+  template <class Member>
+  KOKKOS_INLINE_FUNCTION void operator()(const Member& member, int i, std::int64_t begin, std::int64_t end,
+                                         bool) const {
+    const std::int64_t from = first(i);
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(member, begin, end),
+                         [&](const std::int64_t k) { (*this)(from + k); });
   }
 };
 
@@ -137,6 +142,7 @@ class ColumnNumbering {
   using Memory = typename BufferSpace<Space>::type;
   using Locals = Kokkos::View<LO*, Device>;
   using OnHost = decltype(Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), Locals()));
+  using Table = GlobalIdTable<GO, Device>;
   using Globals = Kokkos::View<GO*, Device>;
   using Used = Kokkos::View<int*, Device>;
 
@@ -148,10 +154,11 @@ class ColumnNumbering {
       : comm_(comm), domain_(domain), source_(source), segments_(segments), global_(global), local_(local) {}
 
   /// \note Collective. \throws BadInput on all ranks if the domain map lacks a column, one rank has no memory for lists
-  /// of columns, or more columns of the source and of the domain map than local indices
+  /// of columns, more columns of the source and of the domain map than local indices, or more than
+  /// Table::mostSlots / 2 different columns of other ranks
   LocalColumns<LO, GO, Node> run() {
     throwOnAllIfAny(comm_, errorIn([&] { findColumns(); }));
-    domain_->getRemoteIndexList(view(table_.ids()), owners_());
+    domain_->getRemoteIndexList(view(remote_), owners_());
     throwOnAllIfAny(comm_, errorIn([&] { numberColumns(); }));
     return {columnMap(), local_, mapIsOfSource_};
   }
@@ -173,18 +180,29 @@ class ColumnNumbering {
     }
     const Used used("Komvos::RowTransfer::used", numDomain);
     const auto domainMap = domain_->getLocalMap();
-    const Kokkos::View<int, Device> someAreRemote("Komvos::RowTransfer::remote");
-    using Localize = LocalizeColumns<Globals, Locals, Used, decltype(domainMap), Memory>;
-    forRows(space, "Komvos::RowTransfer::localize", segments_.items,
-            Localize{segments_.first, segments_.lengths, global_, local_, used, domainMap, static_cast<LO>(numSource()),
-                     someAreRemote});
     const Locals found(Kokkos::view_alloc("Komvos::RowTransfer::found", Kokkos::WithoutInitializing), numSource());
-    if (numSource() > 0) {
-      using Find = FindColumns<Used, decltype(domainMap), Locals>;
-      Kokkos::parallel_for("Komvos::RowTransfer::find", range(space, 0, static_cast<int>(numSource())),
-                           Find{source_.used, used, source_.map->getLocalMap(), domainMap, found});
-    }
-    fence(space, "Komvos::RowTransfer: columns are found");
+    const auto entries = static_cast<std::size_t>(segments_.items.entries);
+    std::size_t expected = std::min(numDomain / 8, entries + numSource());  // different remote columns
+    Table table;
+    do {
+      table = Table(expected);
+      using Localize = LocalizeColumns<Globals, Locals, Used, decltype(domainMap), Table, Memory>;
+      forRows(space, "Komvos::RowTransfer::localize", segments_.items,
+              Localize{segments_.first, segments_.lengths, global_, local_, used, domainMap,
+                       static_cast<LO>(numSource()), table});
+      if (numSource() > 0) {
+        using Find = FindColumns<Used, decltype(domainMap), Table, Locals>;
+        Kokkos::parallel_for("Komvos::RowTransfer::find", range(space, 0, static_cast<int>(numSource())),
+                             Find{source_.used, used, source_.map->getLocalMap(), domainMap, table, found});
+      }
+      fence(space, "Komvos::RowTransfer: columns are found");
+      expected = static_cast<std::size_t>(table.numSlots() - 1) * 4;
+      if (table.overflowed() && table.numSlots() > Table::mostSlots) {
+        throw BadInput("RowTransfer: more than " + std::to_string(Table::mostSlots / 2) +
+                       " different columns of other ranks (rank " + std::to_string(domain_->getComm()->getRank()) +
+                       ")");
+      }
+    } while (table.overflowed());
     const auto usedOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), used);
     newIndex_.assign(numSource() + numDomain, 0);
     for (std::size_t i = 0; i < numDomain; ++i) {
@@ -197,76 +215,54 @@ class ColumnNumbering {
     for (std::size_t c = 0; c < numSource(); ++c) {
       if (found_(c) >= 0) {
         newIndex_[c] = newIndex_[numSource() + static_cast<std::size_t>(found_(c))];
-      } else if (found_(c) == -1) {
-        newIndex_[c] = static_cast<LO>(table_.insert(source_.map->getGlobalElement(static_cast<LO>(c))));
       }
     }
-    int remoteOnHost = 0;
-    Kokkos::deep_copy(remoteOnHost, someAreRemote);
-    if (remoteOnHost != 0) {
-      localOnHost_ = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), local_);
-      const auto globalOnHost = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace(), global_);
-      forEachRemote([&](LO& index, std::size_t i) { index = -1 - static_cast<LO>(table_.insert(globalOnHost(i))); });
+    for (const auto& [id, slot] : table.contents()) {
+      remote_.push_back(id);
+      slots_.push_back(slot);
     }
-    owners_.resize(static_cast<Teuchos::Ordinal>(table_.ids().size()), -1);
-  }
-
-  /// Calls work(preliminary index, entry) for entries whose columns are remote: none if these are not on the host.
-  template <class Work>
-  void forEachRemote(const Work& work) {
-    for (std::size_t s = 0; s < segments_.hostFirst.size() && localOnHost_.data() != nullptr; ++s) {
-      const auto first = static_cast<std::size_t>(segments_.hostFirst[s]);
-      const std::size_t end = first + static_cast<std::size_t>(segments_.hostLength[s]);
-      for (std::size_t i = first; i < end; ++i) {
-        if (localOnHost_(i) < 0) {
-          work(localOnHost_(i), i);
-        }
-      }
-    }
+    numSlots_ = remote_.empty() ? 0 : static_cast<std::size_t>(table.numSlots());
+    owners_.resize(static_cast<Teuchos::Ordinal>(remote_.size()), -1);
   }
 
   /// Numbers remote columns, and replaces preliminary indices.
   void numberColumns() {
-    const std::vector<GO>& remote = table_.ids();
-    std::vector<int> order(remote.size());
-    for (std::size_t i = 0; i < remote.size(); ++i) {
-      order[i] = static_cast<int>(i);
-      if (owners_[static_cast<Teuchos::Ordinal>(i)] < 0) {
-        throw BadInput("RowTransfer: the domain map has no index " + std::to_string(remote[i]) +
-                       ", which is a column of a row (rank " + std::to_string(domain_->getComm()->getRank()) + ")");
-      }
+    std::vector<int> order(remote_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int a, int b) {
+      return owners_[a] != owners_[b] ? owners_[a] < owners_[b] : remote_[a] < remote_[b];
+    });
+    if (!order.empty() && owners_[order.front()] < 0) {
+      throw BadInput("RowTransfer: the domain map has no index " + std::to_string(remote_[order.front()]) +
+                     ", which is a column of a row (rank " + std::to_string(domain_->getComm()->getRank()) + ")");
     }
-    std::sort(order.begin(), order.end(),
-              [&](int a, int b) { return owners_[a] != owners_[b] ? owners_[a] < owners_[b] : remote[a] < remote[b]; });
     const std::size_t numHere = ids_.size();  // all of them on this rank
-    std::vector<LO> indexOf(remote.size());
+    std::vector<LO> indexOfSlot(numSlots_);
     for (const int place : order) {
-      indexOf[place] = static_cast<LO>(ids_.size());
-      ids_.push_back(remote[place]);
+      indexOfSlot[static_cast<std::size_t>(slots_[place])] = static_cast<LO>(ids_.size());
+      ids_.push_back(remote_[place]);
     }
     bool same = true;  // columns of the source keep their indices
     std::size_t used = 0;
     for (std::size_t c = 0; c < numSource(); ++c) {
-      newIndex_[c] = found_(c) == -1 ? indexOf[newIndex_[c]] : newIndex_[c];
-      same = same && (found_(c) == -2 || newIndex_[c] == static_cast<LO>(c));
-      used += found_(c) == -2 ? 0 : 1;
+      newIndex_[c] = found_(c) < -1 ? indexOfSlot[static_cast<std::size_t>(-2 - found_(c))] : newIndex_[c];
+      same = same && (found_(c) == -1 || newIndex_[c] == static_cast<LO>(c));
+      used += found_(c) == -1 ? 0 : 1;
     }
-    const bool domainIsSame = numSource() == 0 && numHere == newIndex_.size();
-    const bool renumbers = !same || (segments_.items.entries > 0 && !domainIsSame);
-    forEachRemote([&](LO& index, std::size_t) {
-      const LO final = indexOf[-1 - index];
-      index = renumbers ? -1 - final : final;
-    });
-    if (localOnHost_.data() != nullptr) {
-      Kokkos::deep_copy(local_, localOnHost_);
-    }
-    if (renumbers) {
+    const bool indicesOfDomainStay = numSource() == 0 && numHere == newIndex_.size() && remote_.empty();
+    if (!same || (segments_.items.entries > 0 && !indicesOfDomainStay)) {
       const Space& space = defaultSpace<Space>();
-      using Range = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
       const auto newIndex = deviceList<typename Device::memory_space>("Komvos::RowTransfer::newIndex", newIndex_);
-      Kokkos::parallel_for("Komvos::RowTransfer::renumber",
-                           Range(space, 0, static_cast<std::int64_t>(local_.extent(0))),
-                           RenumberColumns<Locals, decltype(newIndex)>{local_, newIndex});
+      const auto ofSlot = deviceList<typename Device::memory_space>("Komvos::RowTransfer::indexOfSlot", indexOfSlot);
+      const RenumberColumns<Locals, decltype(newIndex), Memory> renumber{local_, newIndex, ofSlot, segments_.first,
+                                                                         segments_.lengths};
+      if (same) {
+        forRows(space, "Komvos::RowTransfer::renumber", segments_.items, renumber);
+      } else {
+        using Range = Kokkos::RangePolicy<Space, Kokkos::IndexType<std::int64_t>>;
+        Kokkos::parallel_for("Komvos::RowTransfer::renumber",
+                             Range(space, 0, static_cast<std::int64_t>(local_.extent(0))), renumber);
+      }
       fence(space, "Komvos::RowTransfer: columns are numbered");
     }
     mapIsOfSource_ = same && used == numSource() && ids_.size() == numSource() && source_.domain.get() == domain_.get();
@@ -293,10 +289,12 @@ class ColumnNumbering {
   const Segments<Memory>& segments_;
   Globals global_;
   Locals local_;
-  OnHost localOnHost_, found_;
-  GlobalIdTable<GO> table_;     // of remote columns
-  Teuchos::Array<int> owners_;  // of these
-  std::vector<LO> newIndex_;    // of columns of the source, or their place in the table; then of the domain map
+  OnHost found_;
+  std::vector<GO> remote_;      // columns of other ranks
+  std::vector<int> slots_;      // theirs in the table
+  Teuchos::Array<int> owners_;  // theirs
+  std::size_t numSlots_ = 0;    // of the table, if there are such columns
+  std::vector<LO> newIndex_;    // of columns of the source, then of the domain map
   std::vector<GO> ids_;         // of the column map
   bool mapIsOfSource_ = false;
 };
