@@ -37,7 +37,7 @@ fewer rows than that, so fewer ranks send.
 The paper tries every topology on every halo in set-up, which took it 0.1 to 0.5 s. Komvos plans only what the model lets
 win, while the solve goes on. Set-up plans the standard route, in two reductions for all halos of the hierarchy, and another
 one only where a large gain is predicted.
-[SET_UP.md](SET_UP.md) counts what planning another route takes.
+{set_up}[SET_UP.md](SET_UP.md) counts and times what planning takes with MPI.
 
 ## Level by level, {ranks:,} ranks
 
@@ -122,6 +122,54 @@ def beside_the_paper(reports):
                    f"{standard / axis:.1f}"]
 
 
+SET_UP = """
+What planning one route for all halos of an iteration sends, counted and modelled with all ranks simulated (`komvos analyze
+--set-up`): messages of the rank that is busiest on each halo, summed over halos, and of all ranks; agreements are reductions
+and barriers, which are not in the time, counted as if each halo were planned by itself. "best" plans on each halo the route that is fastest by the model. It is paid back
+after so many iterations, by the model.
+
+{table}
+"""
+
+
+def family(name):
+    return "axis" if name.startswith("axis") else name
+
+
+def planned(report):
+    """By what is planned on all halos: the routes that are, one for each operator."""
+    used = [operator for operator in report["operators"]
+            if times_of(operator, max(one["level"] for one in report["operators"])) > 0]
+    for name in dict.fromkeys(family(route["route"]) for route in used[0]["routes"]):
+        # Of several grids of ranks, the fastest.
+        yield name, [min((route for route in operator["routes"] if family(route["route"]) == name), key=modelled)
+                     for operator in used]
+    yield "best", [min(operator["routes"], key=modelled) for operator in used]
+
+
+def set_up(reports):
+    rows = []
+    for report in reports:
+        if "set_up" not in report["operators"][0]["routes"][0]:
+            continue
+        coarsest = max(operator["level"] for operator in report["operators"])
+        used = [operator for operator in report["operators"] if times_of(operator, coarsest) > 0]
+        standard = iteration(report, is_standard, modelled)
+        for name, routes in planned(report):
+            counts = [route["set_up"] for route in routes]
+            time = sum(times_of(operator, coarsest) * modelled(route) for operator, route in zip(used, routes))
+            seconds = sum(one["modelled_seconds"] for one in counts)
+            pays = f"{seconds / (standard - time):.1f}" if seconds > 0 and time < standard else "-"
+            rows.append([f"{report['problem']}, {report['ranks']:,} ranks", name, str(len(routes)),
+                         *(f"{sum(one[what] for one in counts):,}" for what in ("agreements", "messages_max", "messages")),
+                         f"{1e3 * seconds:.2f}", f"{1e3 * time:.2f}", pays])
+    if not rows:
+        return ""
+    head = ["problem", "planned", "halos", "agreements", "messages of a rank", "messages", "set-up, ms",
+            "exchanges of an iteration, ms", "paid back after"]
+    return SET_UP.format(table=common.markdown_table(head, rows, ["---", "---", *["--:"] * 7]))
+
+
 def levels(report):
     rows = []
     for operator in report["operators"]:
@@ -142,5 +190,5 @@ def page(reports):
         ["problem, 3,072 ranks", "neighbours: paper", "ours", "paper, ms an iteration without axis", "with", "gain",
          "our exchanges without, ms", "with", "gain"], beside_the_paper(reports), ["---", *["--:"] * 8])
     most = max(report["ranks"] for report in reports)
-    return HEAD.format(table=table, beside=beside, ranks=most,
+    return HEAD.format(table=table, beside=beside, ranks=most, set_up=set_up(reports),
                        levels="".join(levels(report) for report in reports if report["ranks"] == most))

@@ -85,6 +85,22 @@ class AnalyzeCounts(AnalyzeTest):
         self.assertTrue(report["conclusion"].startswith("No: "), report["conclusion"])
         self.assertIn(report["conclusion"], self.text)
 
+    def test_set_up_as_perf_set_up_counts_it_with_mpi(self):
+        # perf/SET_UP.md: 27 points, 27 nodes a rank, on a grid of 4 x 2 x 2 ranks. Axis depends on the grid that it takes.
+        report = self.analyze("--problem", "elasticity3d", "--n", "12,6,6", "--ranks", 16, "--ranks-per-node", 4,
+                              "--partition", "blocks", "--set-up")
+        counts = {route["route"]: route["set_up"] for route in report["operators"][0]["routes"]}
+        for name, most, messages in (("standard", 0, 0), ("three-step", 13, 116), ("two-step", 8, 120), ("split", 13, 116)):
+            self.assertEqual((counts[name]["messages_max"], counts[name]["messages"]), (most, messages), name)
+        self.assertEqual(counts["standard"]["modelled_seconds"], 0)
+        for name in ("three-step", "two-step", "split"):
+            # One round at least, and a message of the busiest rank each.
+            self.assertGreater(counts[name]["modelled_seconds"], 13 / 8 * 1e-6, name)
+            self.assertGreater(counts[name]["bytes"], 4 * counts[name]["messages"], name)
+            self.assertGreaterEqual(counts[name]["rounds"], 2, name)
+        self.assertIn("set_up_messages_max", self.text)
+        self.assertNotIn("set_up", json.dumps(self.analyze(*SLABS)))
+
     def test_a_strided_chain(self):
         report = self.analyze("--problem", "laplace3d", "--n", "8,1,1", "--ranks", 4, "--ranks-per-node", 4,
                               "--partition", "strided")
@@ -138,6 +154,20 @@ class AnalyzeCounts(AnalyzeTest):
             standard = operator["routes"][0]["sent"]["inter_node"]
             for route in operator["routes"][1:4]:
                 self.assertLessEqual(route["sent"]["inter_node"]["bytes_total"], standard["bytes_total"])
+
+
+    def test_a_few_solvers_of_the_coarsest_level(self):
+        file = self.folder / "few.xml"
+        file.write_text('<ParameterList><ParameterList name="MueLu">'
+                        '<Parameter name="node-aware: coarse solvers" type="int" value="3"/>'
+                        '</ParameterList></ParameterList>')
+        gather, scatter = self.analyze("--problem", "elasticity3d", "--n", 10, "--hierarchy", "--ranks", 60,
+                                       "--ranks-per-node", 8, "--partition", "blocks", "--xml", file, "--routes",
+                                       "standard")["operators"][-2:]
+        self.assertEqual(gather["entries"], 3 * scatter["entries"])
+        # Nodes 0 and 1, 2 to 4, and 5 to 7, of which one solves.
+        self.assertEqual(scatter["routes"][0]["received"]["inter_node"]["messages_max"], 1)
+        self.assertGreater(scatter["routes"][0]["sent"]["inter_node"]["messages_total"], 4)
 
 
 class AnalyzeOutput(AnalyzeTest):

@@ -45,6 +45,8 @@ void addClusterOptions(CLI::App& analyze, ClusterOptions& options) {
       .add_option("--simgrid", options.platforms, "also simulate each halo with SimGrid on this network; repeatable")
       ->check(CLI::IsMember({"torus", "fat-tree"}))
       ->allow_extra_args(false);
+  analyze.add_flag("--set-up", options.setUp,
+                   "also plan each route for all ranks, and count what that sends; needs more memory");
   analyze.add_option("--trace", options.traceFolder, "keep SimGrid's traces and platform files in this directory")
       ->type_name("DIR");
 }

@@ -1,6 +1,7 @@
 #include "analyze/analyze_report.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "commit.hpp"
@@ -43,13 +44,26 @@ const Column columns[] = {
     {"modelled_s", [](const auto&, const auto& route) { return seconds(route.modelledSeconds); }},
 };
 
+// With --set-up.
+const Column columnsOfSetUp[] = {
+    {"set_up_messages_max", [](const auto&, const auto& route) { return number(route.setUp->messagesMax); }},
+    {"set_up_messages_total", [](const auto&, const auto& route) { return number(route.setUp->messages); }},
+    {"set_up_bytes_total", [](const auto&, const auto& route) { return number(route.setUp->bytes); }},
+    {"set_up_agreements", [](const auto&, const auto& route) { return number(route.setUp->agreements); }},
+    {"set_up_modelled_s", [](const auto&, const auto& route) { return seconds(route.setUp->modelledSeconds); }},
+};
+
 /// Rows of cells; the first row holds the names of the columns.
 using Cells = std::vector<std::vector<std::string>>;
 
 Cells cells(const AnalyzeReport& report) {
   const std::vector<std::string> networks = report.simulatedKinds();
+  std::vector<Column> all(std::begin(columns), std::end(columns));
+  if (!report.operators.empty() && report.operators.front().standard().setUp) {
+    all.insert(all.end(), std::begin(columnsOfSetUp), std::end(columnsOfSetUp));
+  }
   Cells rows(1);
-  for (const Column& column : columns) {
+  for (const Column& column : all) {
     rows[0].emplace_back(column.name);
   }
   for (const std::string& network : networks) {
@@ -58,7 +72,7 @@ Cells cells(const AnalyzeReport& report) {
   for (const OperatorResult& op : report.operators) {
     for (const RouteResult& route : op.routes) {
       std::vector<std::string>& row = rows.emplace_back();
-      for (const Column& column : columns) {
+      for (const Column& column : all) {
         row.push_back(column.text(op, route));
       }
       for (const std::string& network : networks) {
@@ -95,6 +109,11 @@ Json routeToJson(const RouteResult& route) {
             {"modelled_seconds", route.modelledSeconds}};
   for (const auto& [network, time] : route.simulatedSeconds) {
     json["simulated_seconds"][network] = time;
+  }
+  if (route.setUp) {
+    json["set_up"] = {{"rounds", route.setUp->rounds},     {"agreements", route.setUp->agreements},
+                      {"messages", route.setUp->messages}, {"messages_max", route.setUp->messagesMax},
+                      {"bytes", route.setUp->bytes},       {"modelled_seconds", route.setUp->modelledSeconds}};
   }
   return json;
 }
@@ -159,6 +178,9 @@ void writeText(std::ostream& out, const AnalyzeReport& report) {
          "of "
          "doubles.\n"
          "modelled_s is by the max-rate model: each stage lasts until the busiest rank has sent and received.\n";
+  if (!report.operators.empty() && report.operators.front().standard().setUp) {
+    out << "set_up_ is what planning takes once; its agreements, reductions and barriers, are not in its time.\n";
+  }
   for (const std::string& network : report.networks) {
     out << (report.simulatedKinds().empty() ? "Trace for SimGrid: " : "SimGrid: ") << network << ".\n";
   }

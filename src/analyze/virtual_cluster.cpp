@@ -7,6 +7,7 @@
 
 #include "Komvos_Error.hpp"
 #include "Komvos_ExchangeModel.hpp"
+#include "Komvos_ExchangePlan.hpp"
 #include "Komvos_MachineFile.hpp"
 #include "Komvos_SetupTransport.hpp"
 
@@ -46,6 +47,59 @@ class TemporaryDirectory {
   fs::path path_;
 };
 
+/// Counts and models what planning sends.
+class CountingTransport : public InMemorySetupTransport {
+ public:
+  CountingTransport(const MachineModel& machine, const NodeTopology& topology)
+      : InMemorySetupTransport(topology.numRanks()), machine_(machine), topology_(topology), sent_(numRanks(), 0) {}
+
+  std::vector<std::vector<SetupMessage>> exchange(std::vector<std::vector<SetupMessage>> outbox) override {
+    ++traffic_.agreements;
+    count(outbox);
+    return InMemorySetupTransport::exchange(std::move(outbox));
+  }
+  std::vector<std::vector<SetupMessage>> exchangeKnown(std::vector<std::vector<SetupMessage>> outbox,
+                                                       const std::vector<std::vector<int>>& sources) override {
+    --traffic_.agreements;  // InMemorySetupTransport goes by way of exchange()
+    return InMemorySetupTransport::exchangeKnown(std::move(outbox), sources);
+  }
+  std::vector<std::uint64_t> sum(std::vector<std::uint64_t> mine) override {
+    ++traffic_.agreements;
+    return InMemorySetupTransport::sum(std::move(mine));
+  }
+  void throwOnAllIfAny(const std::string& error) override {
+    ++traffic_.agreements;
+    InMemorySetupTransport::throwOnAllIfAny(error);
+  }
+
+  SetUpTraffic traffic() const {
+    SetUpTraffic traffic = traffic_;
+    traffic.messagesMax = *std::max_element(sent_.begin(), sent_.end());
+    return traffic;
+  }
+
+ private:
+  void count(const std::vector<std::vector<SetupMessage>>& outbox) {
+    ModelAccumulator model(machine_, topology_, 1);
+    for (int rank = 0; rank < numRanks(); ++rank) {
+      for (const SetupMessage& message : outbox[rank]) {
+        const long bytes = static_cast<long>(message.data.size() * sizeof(int));
+        model.add(0, rank, message.peer, bytes);
+        traffic_.bytes += bytes;
+      }
+      sent_[rank] += static_cast<long>(outbox[rank].size());
+      traffic_.messages += static_cast<long>(outbox[rank].size());
+    }
+    ++traffic_.rounds;
+    traffic_.modelledSeconds += model.time();
+  }
+
+  const MachineModel& machine_;
+  const NodeTopology& topology_;
+  std::vector<long> sent_;  // by rank
+  SetUpTraffic traffic_;
+};
+
 }  // namespace
 
 VirtualCluster::VirtualCluster(const ClusterOptions& options)
@@ -81,16 +135,26 @@ std::vector<RouteResult> VirtualCluster::compare(const VirtualHalo& halo, const 
   for (const RouteChoice& choice : routes_) {
     progress(label + ": " + toString(choice));
     const auto route = makeRoute(choice, topology_, pairing_, sockets_.get());
-    if (needsPatterns(choice.kind)) {
-      if (patterns.empty()) {
-        patterns = halo.patterns();
-      }
+    if (patterns.empty() && (options_.setUp || needsPatterns(choice.kind))) {
+      patterns = halo.patterns();
+    }
+    std::optional<SetUpTraffic> setUp;
+    if (options_.setUp) {
+      setUp = setUpOf(*route, patterns);  // prepares it, too
+    } else if (needsPatterns(choice.kind)) {
       InMemorySetupTransport transport(topology_.numRanks());
       route->prepare(transport, patterns);
     }
     results.push_back(follow(halo, *route, label, progress));
+    results.back().setUp = setUp;
   }
   return results;
+}
+
+SetUpTraffic VirtualCluster::setUpOf(Route& route, const std::vector<Pattern>& patterns) const {
+  CountingTransport transport(machine_, topology_);
+  buildPlans(transport, topology_, route, patterns);
+  return transport.traffic();
 }
 
 RouteResult VirtualCluster::follow(const VirtualHalo& halo, const Route& route, const std::string& label,
@@ -105,7 +169,7 @@ RouteResult VirtualCluster::follow(const VirtualHalo& halo, const Route& route, 
       messages.push_back(message);
     }
   });
-  RouteResult result{route.name(), counter.sent(), counter.received(), model.time(), {}};
+  RouteResult result{route.name(), counter.sent(), counter.received(), model.time(), {}, {}};
   if (!messages.empty()) {
     simulate(messages, label, progress, result);
   }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,18 @@ struct ClusterOptions {
   int maxFlowsPerLink = 0;             ///< as SimulatedNetwork::maxFlowsPerLink
   double timeStep = 1e-8;              ///< as SimulatedNetwork::timeStep
   int maxConcurrentSends = 0;          ///< as SimulatedNetwork::maxConcurrentSends
+  bool setUp = false;                  ///< also plan, and count what that takes; needs the patterns of all ranks
   std::string traceFolder;             ///< keeps the traces, for both platforms if none is simulated; else empty
+};
+
+/// What planning sends, once. Reductions of a few numbers, and barriers, are counted, and take no time in the model.
+struct SetUpTraffic {
+  int rounds = 0;        ///< of messages, one after the other
+  int agreements = 0;    ///< reductions, and rounds that end with a barrier, for receivers do not know their senders
+  long messages = 0;     ///< of all ranks
+  long messagesMax = 0;  ///< that a rank sends
+  long bytes = 0;
+  double modelledSeconds = 0;  ///< as ModelAccumulator, each round a stage
 };
 
 /// One route of one halo. Values are doubles.
@@ -36,6 +48,7 @@ struct RouteResult {
   Traffic received;
   double modelledSeconds = 0;                      ///< as ModelAccumulator
   std::map<std::string, double> simulatedSeconds;  ///< by kind of network
+  std::optional<SetUpTraffic> setUp;               ///< if it is asked for
 };
 
 /// Counts, models and simulates the messages of halos. One process, no MPI.
@@ -62,6 +75,7 @@ class VirtualCluster {
  private:
   RouteResult follow(const VirtualHalo& halo, const Route& route, const std::string& label,
                      const Progress& progress) const;
+  SetUpTraffic setUpOf(Route& route, const std::vector<Pattern>& patterns) const;
 
   ClusterOptions options_;
   NodeTopology topology_;
