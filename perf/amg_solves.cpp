@@ -1,7 +1,8 @@
 // What does a user wait for who solves a system by conjugate gradients and algebraic multigrid?
 //
 // Set-up and solve, by MueLu with Tpetra's exchanges, by MueLu after makeNodeAware with the defaults and without
-// tuning, nothing known from runs before, and, where it is installed, by PETSc with its own multigrid (GAMG) and with
+// tuning, nothing known from runs before, both also with coarse levels repartitioned onto fewer ranks, as GAMG has
+// them, where coordinates are known; and, where it is installed, by PETSc with its own multigrid (GAMG) and with
 // hypre's BoomerAMG; all to the same tolerance of the true residual. MueLu has the same coarse solver in all variants.
 // A sample runs each variant once, in an order that rotates; its times are maxima over ranks. run_amg_solves.py runs
 // it.
@@ -69,12 +70,15 @@ class AmgSolves {
  public:
   AmgSolves(const Options& options, const Problem& problem, MPI_Comm comm)
       : options_(options), problem_(problem), traits_(examine(*problem.matrix)), comm_(comm) {
-    add("MueLu", [this] { return byMueLu(nullptr); });
-    for (const Tuning tuning : {Tuning::online, Tuning::off}) {
-      ExchangeOptions exchange;
-      exchange.reuseDecisions = false;
-      exchange.tuning = tuning;
-      add(tuning == Tuning::online ? "komvos" : "komvos, tuning off", [this, exchange] { return byMueLu(&exchange); });
+    add("MueLu", [this] { return byMueLu(nullptr, false); });
+    ExchangeOptions online, off;
+    online.reuseDecisions = off.reuseDecisions = false;
+    off.tuning = Tuning::off;
+    add("komvos", [this, online] { return byMueLu(&online, false); });
+    add("komvos, tuning off", [this, off] { return byMueLu(&off, false); });
+    if (!problem.coordinates.is_null()) {
+      add("MueLu, repartitioned", [this] { return byMueLu(nullptr, true); });
+      add("komvos, repartitioned", [this, online] { return byMueLu(&online, true); });
     }
 #ifdef KOMVOS_HAVE_PETSC
     for (const char* const kind : {"gamg", "hypre"}) {
@@ -125,8 +129,15 @@ class AmgSolves {
   }
 
   /// \param exchange null: Tpetra's
-  Solve byMueLu(const ExchangeOptions* exchange) {
+  Solve byMueLu(const ExchangeOptions* exchange, bool repartitions) {
     Teuchos::ParameterList muelu, belos;
+    if (repartitions) {
+      muelu.set("repartition: enable", true);
+      muelu.set("repartition: partitioner", "zoltan2");
+      muelu.set("repartition: start level", 1);
+      muelu.set("repartition: min rows per proc", 500);
+      muelu.sublist("repartition: params").set("algorithm", "multijagged");
+    }
     belos.set("Convergence Tolerance", options_.tolerance);
     belos.set("Maximum Iterations", 1000);
     mpiCheck(MPI_Barrier(comm_), "MPI_Barrier");

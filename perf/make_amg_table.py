@@ -9,7 +9,9 @@ HEAD = """# Whole solves with algebraic multigrid: MueLu, Komvos, PETSc
 Made by `perf/make_amg_table.py` from the JSON files that `perf/run_amg_solves.py` wrote to `{folder}`;
 commit {commit}, {processor}, {cores} cores. Conjugate gradients until the true residual is {tolerance:g} of the right-hand
 side, the same matrices, partition and tolerance for all. "MueLu" is MueLu with Tpetra's exchanges, "Komvos" the same with
-`use node-aware` and the defaults, nothing known before, "off" without tuning; all three with the same coarse solver.
+`use node-aware` and the defaults, nothing known before, "off" without tuning; all with the same coarse solver.
+"Repartitioned" has coarse levels of fewer than 500 rows a rank on fewer ranks (`repartition: enable`), as GAMG does by
+default.
 PETSc's GAMG and hypre's BoomerAMG run with PETSc's defaults; GAMG is told the near null space. Milliseconds, medians of
 {samples} samples in turn; set-up is that of halos and preconditioner, the matrix is there. Ratios to MueLu are medians of
 ratios within a sample.
@@ -20,8 +22,9 @@ MueLu; less than Komvos on 16 ranks, more on 4. Its set-up is slower than MueLu'
 anisotropy, which is a matter of the method, and wins there; its set-up is the slowest elsewhere, but for laplace3d on one
 node.
 """
-NAMES = {"MueLu": "MueLu", "komvos": "Komvos", "komvos, tuning off": "Komvos, off", "PETSc, gamg": "PETSc, GAMG",
-         "PETSc, hypre": "PETSc, hypre"}
+NAMES = {"MueLu": "MueLu", "komvos": "Komvos", "komvos, tuning off": "Komvos, off",
+         "MueLu, repartitioned": "MueLu, repartitioned", "komvos, repartitioned": "Komvos, repartitioned",
+         "PETSc, gamg": "PETSc, GAMG", "PETSc, hypre": "PETSc, hypre"}
 
 
 def rows_of(report):

@@ -40,7 +40,32 @@ def page(folder, files):
                 for row in rows_of(report)]
         table = common.markdown_table(head, rows, ["---", *["--:"] * (len(head) - 1)])
         parts.append(f"\n## {network[0].upper()}{network[1:]}, {ranks} ranks\n\n{table}")
-    return "".join(parts) + reuse(reports)
+    return "".join(parts) + levels(reports) + reuse(reports)
+
+
+LEVELS = """
+## By level
+
+A cycle on each level, in milliseconds, by MueLu's timers, which stop while the cycle is on a coarser one; the coarsest
+is the direct solve. Means over ranks, for a rank that waits does so on some level; medians of {samples} samples, of all cycles,
+those in which routes are tried included. Ratios are medians of ratios within a sample.
+
+"""
+
+
+def levels(reports):
+    rows = []
+    for report in reports:
+        by_name = {result["variant"]: result for result in report["results"]}
+        stock, online, off = (by_name[name].get("levels", []) for name in ("MueLu", "komvos", "komvos, tuning off"))
+        for of_stock, of_online, of_off in zip(stock, online, off):
+            rows.append([report["problem"], f"{report['network']}, {report['ranks']} ranks", str(of_stock["level"]),
+                         *(f"{1e3 * one['seconds']:.2f}" for one in (of_stock, of_online, of_off)),
+                         f"{of_online['of_muelu']:.2f}", f"{of_off['of_muelu']:.2f}"])
+    if not rows:
+        return ""
+    head = ["problem", "network", "level", "MueLu", "Komvos", "off", "Komvos of MueLu", "off of MueLu"]
+    return LEVELS.format(samples=reports[0]["samples"]) + common.markdown_table(head, rows, ["---", "---", *["--:"] * 6])
 
 
 REUSE = """

@@ -33,7 +33,15 @@ matrix, for the new one has memory of its own; values alone {stay_values} times.
 in {first} of FECrsMatrix' time at first, {second} and in {again} of it again. Below 1,000 rows, starting threads and lists cost
 more than they save. Neither a GPU nor more cores were at hand."""
 
-OTHERS = {"serial-trilinos-16.1": "One rank, Trilinos 16.1"}
+OTHERS = {
+    "serial-trilinos-16.1": (
+        "One rank, Trilinos 16.1", "Of Debian sid, with its compiler. This Tpetra does not know the variable "
+        "TPETRA_USE_NEW_COPY_AND_PERMUTE: it\nrefuses to start with it."),
+    "serial-trilinos-17.0": ("One rank, Trilinos 17.0", "Of Debian experimental, with its compiler."),
+    "serial-trilinos-17.0-new-copy-and-permute": (
+        "One rank, Trilinos 17.0 with TPETRA_USE_NEW_COPY_AND_PERMUTE", "The same with that variable set to 1, for "
+        "Tpetra and for ours."),
+}
 
 
 def ways(case, group):
@@ -154,11 +162,11 @@ def page(folder, reports):
                  + table(head, moved_rows(serial, ("Tpetra", "Komvos", "memcpy"))))
     head = ["rows", "pack: Tpetra", "Komvos of it", "unpack: Tpetra", "Komvos of it", "rows that stay: Tpetra",
             "Komvos of it", "values: Tpetra", "Komvos of it"]
-    for name, title in OTHERS.items():
+    for name, (title, which) in OTHERS.items():
         if name in reports:
-            parts.append(f"\n## {title}\n\nOf Debian sid, with its compiler. This Tpetra does not know the variable "
-                         "TPETRA_USE_NEW_COPY_AND_PERMUTE: it\nrefuses to start with it.\n\n"
-                         + table(head, other_rows(reports[name]["cases"])))
+            at = reports[name]["commit"]
+            title_at = title if at == reports["serial"]["commit"] else f"{title} (commit {at})"
+            parts.append(f"\n## {title_at}\n\n{which}\n\n" + table(head, other_rows(reports[name]["cases"])))
     parts.append("\n## Assembly of finite elements, two ranks\n\nHeat conduction on hexahedra in slabs; milliseconds, element "
                  "matrices included. \"second\" and \"again\" are with new values; the second time ours makes lists for "
                  "values\nalone.\n\n")

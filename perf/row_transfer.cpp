@@ -31,7 +31,8 @@
 
 // How this works. Each way is one function, timed in turn with the others of its kind; a sample's time is the maximum
 // over ranks. Packing and unpacking are local, of all rows; ours in the form that transfer() uses, and that of
-// transferValues(). What is unpacked is compared with what was packed.
+// transferValues(), with the lists that a transfer keeps; those that it makes each time are made here, too. What is
+// unpacked is compared with what was packed.
 namespace {
 
 using namespace Komvos;
@@ -143,6 +144,10 @@ class LocalWork {
       }
     }
     valueItems_ = Items(length_, Impl::entriesPerItem<Space>());
+    rowList_ = Impl::deviceList<Memory>("row", row_);
+    for (const bool withColumns : {false, true}) {
+      firstList_[withColumns] = Impl::deviceList<Memory>("first", first_[withColumns]);
+    }
     sources_ = {Kokkos::View<int*, Memory>(), from, Impl::entriesPerItem<Space>()};
     prepareTpetra(n);
   }
@@ -155,10 +160,10 @@ class LocalWork {
                    Pack{{withColumns},
                         rows,
                         matrix_->getRowMap()->getLocalMap(),
-                        Impl::deviceList<Memory>("row", row_),
-                        Impl::deviceList<Memory>("first", first_[withColumns]),
+                        rowList_,
+                        firstList_[withColumns],
                         buffer_[withColumns].data()},
-                   withColumns ? Items(length_, Impl::entriesPerItem<Space>()) : valueItems_);  // those are kept
+                   withColumns ? Items(length_, Impl::entriesPerItem<Space>()) : valueItems_);
     space_.fence();
   }
   void unpackRows() {
@@ -167,7 +172,7 @@ class LocalWork {
     Impl::unpackRows(space_,
                      Impl::UnpackRows<double, GO, Memory>{{true},
                                                           buffer_[1].data(),
-                                                          Impl::deviceList<Memory>("first", first_[1]),
+                                                          firstList_[1],
                                                           Impl::deviceList<Memory>("length", length_),
                                                           Impl::deviceList<Memory>("to", to_),
                                                           Impl::deviceList<Memory>("ids", ids_),
@@ -251,6 +256,8 @@ class LocalWork {
   Kokkos::View<LO*, Memory> matrixColumns_;
   Kokkos::View<std::size_t*, Memory> matrixOffsets_;
   Impl::ValueSources<Memory> sources_;
+  Kokkos::View<int*, Memory> rowList_;
+  Kokkos::View<std::int64_t*, Memory> firstList_[2];
   Items valueItems_;
   Kokkos::DualView<char*, BufferDevice> exports_;
   Kokkos::DualView<std::size_t*, BufferDevice> packets_;

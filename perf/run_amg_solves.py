@@ -3,10 +3,11 @@
 
   plain     4 hosts x 4 ranks of the virtual cluster
   100us     the same, with a cost of 100 us a message at each host's card
+  wide      4 hosts x 16 ranks
   one-node  4 ranks on this machine
 
 Writes perf/results/<processor>/<date>-<commit>-amg-<run>-<problem>.json. Run it as root on a quiet machine; it takes about
-half an hour. make_amg_table.py then makes the page. PETSc takes part where it is installed (Debian: petsc-dev).
+two hours. make_amg_table.py then makes the page. PETSc takes part where it is installed (Debian: petsc-dev).
 """
 import argparse
 import tempfile
@@ -18,6 +19,7 @@ PROBLEMS = {
     "elasticity3d": "--problem elasticity3d --n 20",
     "rotated2d": "--problem rotated-anisotropic2d --n 200",
     "laplace3d": "--problem laplace3d --n 40",
+    "body-heat": f"{common.ROOT / 'test/data/matrices/body_heat.mtx'} --partition graph",
 }
 TIMEOUT = 1800  # seconds
 
@@ -27,6 +29,7 @@ def runs():
     return {
         "plain": (common.virtual_cluster(4, 4, TIMEOUT), 16, "virtual cluster, plain"),
         "100us": (slow, 16, "virtual cluster, 100 us a message at each host's card"),
+        "wide": (common.virtual_cluster(4, 16, TIMEOUT), 64, "virtual cluster, plain"),
         "one-node": (["mpirun", "-n", 4], 4, "one node"),
     }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times V-cycles of MueLu by perf_v_cycles, node-aware and not, with what makeNodeAware() costs.
+"""Times V-cycles of MueLu by perf_v_cycles, node-aware and not, with what makeNodeAware() costs, in all and by level.
 
   plain     4 hosts x 4 ranks of the virtual cluster
   100us     the same, with a cost of 100 us a message at each host's card

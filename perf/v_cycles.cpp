@@ -1,7 +1,9 @@
 // What do node-aware exchanges gain in MueLu's V-cycles, their set-up included?
 #include <CLI/CLI.hpp>
 #include <MueLu_CreateTpetraPreconditioner.hpp>
+#include <MueLu_Hierarchy.hpp>
 #include <MueLu_TpetraOperator.hpp>
+#include <Teuchos_TimeMonitor.hpp>
 #include <Tpetra_Core.hpp>
 #include <Tpetra_Details_extractMpiCommFromTeuchos.hpp>
 #include <algorithm>
@@ -26,7 +28,8 @@
 // How this works. Each run of a variant lets MueLu set up a hierarchy, makes it node-aware or not, with nothing known
 // from runs before, and applies so many V-cycles, each followed by an all-reduce of one number, as in a Krylov solver.
 // The coarsest level is solved by the same solver in all variants. A sample runs each variant once, in an order that
-// rotates; its times are maxima over ranks. Then one hierarchy is set up again and again, as far as "reuse: type" RP
+// rotates; its times are maxima over ranks, but those of levels, by MueLu's timers, means: a rank that waits there for
+// another one, waits for a level. Then one hierarchy is set up again and again, as far as "reuse: type" RP
 // says, for two matrices in turn, and made node-aware each time.
 namespace {
 
@@ -50,6 +53,41 @@ struct Variant {
   std::optional<ExchangeOptions> exchange;  // none: the hierarchy stays as MueLu made it
   std::vector<double> muelu, convert;       // set-up, of each sample
   std::vector<std::vector<double>> cycles;  // by count of cycles: of each sample
+  std::vector<std::vector<double>> levels;  // by level: of all cycles of each sample, means over ranks
+};
+
+/// What a cycle takes on each level; its timers stop while it is on a coarser one.
+class LevelClock {
+ public:
+  /// \param hierarchy starts its timers from now on
+  explicit LevelClock(
+      MueLu::Hierarchy<DefaultScalar, DefaultLocalOrdinal, DefaultGlobalOrdinal, DefaultNode>& hierarchy) {
+    hierarchy.SetVerbLevel(MueLu::Timings0);
+    const int levels = hierarchy.GetGlobalNumLevels();  // collective
+    for (int level = 0; level < levels; ++level) {
+      timers_.push_back(
+          Teuchos::TimeMonitor::getNewCounter("MueLu: Hierarchy: Solve (level=" + std::to_string(level) + ")"));
+      timers_.back()->reset();
+    }
+  }
+  /// Means over ranks. \note Collective.
+  std::vector<double> seconds(MPI_Comm comm) const {
+    std::vector<double> sums;
+    for (const RCP<Teuchos::Time>& timer : timers_) {
+      sums.push_back(timer->totalElapsedTime());
+    }
+    mpiCheck(MPI_Allreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_DOUBLE, MPI_SUM, comm),
+             "MPI_Allreduce");
+    int ranks = 0;
+    mpiCheck(MPI_Comm_size(comm, &ranks), "MPI_Comm_size");
+    for (double& sum : sums) {
+      sum /= ranks;
+    }
+    return sums;
+  }
+
+ private:
+  std::vector<RCP<Teuchos::Time>> timers_;
 };
 
 class VCycles {
@@ -59,7 +97,8 @@ class VCycles {
     ExchangeOptions online, off;
     online.reuseDecisions = off.reuseDecisions = false;
     off.tuning = Tuning::off;
-    variants_ = {{"MueLu", {}, {}, {}, {}}, {"komvos", online, {}, {}, {}}, {"komvos, tuning off", off, {}, {}, {}}};
+    variants_ = {
+        {"MueLu", {}, {}, {}, {}, {}}, {"komvos", online, {}, {}, {}, {}}, {"komvos, tuning off", off, {}, {}, {}, {}}};
   }
 
   void run() {
@@ -93,10 +132,13 @@ void VCycles::measure(Variant& variant, bool counts) {
   std::vector<double> clock{MPI_Wtime()};
   const Preconditioner preconditioner = makePreconditioner("muelu", problem_, traits_, problem_.matrix, muelu, {});
   clock.push_back(MPI_Wtime());
+  const auto hierarchy = Teuchos::rcp_dynamic_cast<Hierarchy>(preconditioner.op, true);
   if (variant.exchange) {
-    makeNodeAware(*Teuchos::rcp_dynamic_cast<Hierarchy>(preconditioner.op, true), *variant.exchange);
+    makeNodeAware(*hierarchy, *variant.exchange);
   }
   clock.push_back(MPI_Wtime());
+  const LevelClock levelClock(*hierarchy->GetHierarchy());
+  const double cyclesBegin = MPI_Wtime();
   int done = 0;
   for (const int upTo : options_.cycles) {
     for (; done < upTo; ++done) {
@@ -108,16 +150,26 @@ void VCycles::measure(Variant& variant, bool counts) {
   }
   std::vector<double> most{clock[1] - clock[0], clock[2] - clock[1]};
   for (std::size_t i = 3; i < clock.size(); ++i) {
-    most.push_back(clock[i] - clock[2]);
+    most.push_back(clock[i] - cyclesBegin);
   }
   mpiCheck(MPI_Allreduce(MPI_IN_PLACE, most.data(), static_cast<int>(most.size()), MPI_DOUBLE, MPI_MAX, comm_),
            "MPI_Allreduce");
+  const std::vector<double> ofLevels = levelClock.seconds(comm_);
+  const std::size_t levels = variants_.front().levels.size();
+  if (levels > 0 && ofLevels.size() != levels) {
+    throw Error("MueLu made " + std::to_string(ofLevels.size()) + " levels, and then, of the same matrix, " +
+                std::to_string(levels) + ": with threads aggregates may differ; use one thread");
+  }
   if (counts) {
     variant.muelu.push_back(most[0]);
     variant.convert.push_back(most[1]);
     variant.cycles.resize(options_.cycles.size());
     for (std::size_t i = 0; i < options_.cycles.size(); ++i) {
       variant.cycles[i].push_back(most[i + 2]);
+    }
+    variant.levels.resize(ofLevels.size());
+    for (std::size_t level = 0; level < ofLevels.size(); ++level) {
+      variant.levels[level].push_back(ofLevels[level]);
     }
   }
 }
@@ -178,10 +230,19 @@ Json VCycles::results() const {
                        {"of_muelu_with_conversion", ratio(Part::withConversion)},
                        {"of_muelu_with_set_up", ratio(Part::whole)}});
     }
+    Json levels = Json::array();
+    for (std::size_t level = 0; level < variant.levels.size(); ++level) {
+      const std::vector<double>& seconds = variant.levels[level];
+      const std::vector<double> ratios = Impl::ratios(seconds, variants_.front().levels[level]);
+      levels.push_back({{"level", level},
+                        {"seconds", Impl::median(seconds) / options_.cycles.back()},
+                        {"of_muelu", Impl::median(ratios)}});
+    }
     json.push_back({{"variant", variant.name},
                     {"muelu_set_up_seconds", Impl::median(variant.muelu)},
                     {"conversion_seconds", Impl::median(variant.convert)},
-                    {"times", times}});
+                    {"times", times},
+                    {"levels", levels}});
   }
   return json;
 }
@@ -195,6 +256,11 @@ void print(const Json& results) {
       std::cout << format("   %d: %7.1f ms (%.2f, %.2f, %.2f)", time["cycles"].get<int>(),
                           1e3 * time["seconds"].get<double>(), time["of_muelu"].get<double>(),
                           time["of_muelu_with_conversion"].get<double>(), time["of_muelu_with_set_up"].get<double>());
+    }
+    std::cout << "\n" << std::string(23, ' ') << "a cycle by level, ms:";
+    for (const Json& level : variant["levels"]) {
+      std::cout << format("   %d: %.3f (%.2f)", level["level"].get<int>(), 1e3 * level["seconds"].get<double>(),
+                          level["of_muelu"].get<double>());
     }
     std::cout << "\n";
   }
