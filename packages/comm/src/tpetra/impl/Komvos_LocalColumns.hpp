@@ -182,7 +182,7 @@ class ColumnNumbering {
     const auto domainMap = domain_->getLocalMap();
     const Locals found(Kokkos::view_alloc("Komvos::RowTransfer::found", Kokkos::WithoutInitializing), numSource());
     const auto entries = static_cast<std::size_t>(segments_.items.entries);
-    std::size_t expected = std::min(numDomain / 8, entries + numSource());  // different remote columns
+    std::size_t expected = std::min(numDomain, entries + numSource());  // different remote columns; seldom more
     Table table;
     do {
       table = Table(expected);
