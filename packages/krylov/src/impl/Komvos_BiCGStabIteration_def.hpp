@@ -514,11 +514,11 @@ bool BiCGStabIteration<S, L, G, N>::hasLostAccuracy() const {
 }
 
 /// Its residual has just been computed anew. If it was found far above that of the recurrence, now or before, and has
-/// not become smaller since, it is because of rounding that nothing comes of going on. Where a test may ask for more of
-/// all columns, nothing is left to do.
+/// not become far smaller since, it is because of rounding that nothing comes of going on. Where a test may ask for
+/// more of all columns, nothing is left to do.
 template <class S, class L, class G, class N>
 void BiCGStabIteration<S, L, G, N>::giveUpColumn(int column, BiCGStabStop why, std::string text) {
-  const bool isLost = normWhereLost_[column] > 0 && !(norms_[column] < enoughProgress * normWhereLost_[column]);
+  const bool isLost = normWhereLost_[column] > 0 && farFromTruth * norms_[column] > normWhereLost_[column];
   if (isLost && why != BiCGStabStop::rounding) {
     why = BiCGStabStop::rounding;
     text += "; rounding errors allow no more";
