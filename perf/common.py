@@ -14,7 +14,7 @@ RESULTS = PERF / "results"
 SIMULATED = RESULTS / "simulated"
 # The machine whose results pages and pictures show, unless they are told otherwise: by kind of results, and that of all
 # others. All numbers of a page are of one machine.
-SHOWN = {"rows": "intel-xeon-2-cores"}
+SHOWN = {}
 SHOWN_OTHERWISE = "amd-epyc-2-cores"
 ONE_LINE = 110  # a flat object or list up to this length stands on one line
 ONE_LINE_ELEMENTS = ("variants", "routes")  # lists with one line an element, whatever its length
