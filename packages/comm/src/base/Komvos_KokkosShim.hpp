@@ -62,7 +62,7 @@ const ExecutionSpace& defaultSpace() {
 /// Whether kernels of this execution space run on the host. Where its memory is, is another question: the host may
 /// read memory that only a device computes on (unified memory).
 template <class ExecutionSpace>
-constexpr bool runsOnHost() {
+KOKKOS_INLINE_FUNCTION constexpr bool runsOnHost() {
   return Kokkos::SpaceAccessibility<ExecutionSpace, Kokkos::HostSpace>::accessible &&
          std::is_same<typename ExecutionSpace::memory_space, Kokkos::HostSpace>::value;
 }
