@@ -233,7 +233,7 @@ RouteResult count(const VirtualCluster& cluster, const std::string& name, int st
     counter.add(m);
     model.add(m.stage, m.from, m.to, 8 * m.values);
   });
-  return {name, counter.sent(), counter.received(), model.time(), {}};
+  return {name, counter.sent(), counter.received(), model.time(), {}, {}};
 }
 
 /// What a halo costs, and the least that a replay by SimGrid can take.
