@@ -123,11 +123,12 @@ RCP<TpetraOperator> muelu(const RCP<Operator>& preconditioner) {
   return Teuchos::rcp_dynamic_cast<TpetraOperator>(preconditioner, true);
 }
 
-/// The exchanges of the coarse solver, which are ours from the start, are not tuned either: a new route sends messages
-/// that are not persistent, once, in whichever cycle it is taken.
-RCP<TpetraOperator> stock(const RCP<Matrix>& matrix, const Teuchos::ParameterList& parameters) {
-  return muelu(Komvos::createMueLuPreconditioner(matrix, parameters, {}, gridPoints(matrix->getRowMap(), edge), {},
-                                                 threeStepOnPairs()));
+/// \param coarse of the coarse solver's exchanges, which are ours from the start. Not tuned unless a test wants that: a
+/// new route sends messages that are not persistent, once, in whichever cycle it is taken.
+RCP<TpetraOperator> stock(const RCP<Matrix>& matrix, const Teuchos::ParameterList& parameters,
+                          const ExchangeOptions& coarse = threeStepOnPairs()) {
+  return muelu(
+      Komvos::createMueLuPreconditioner(matrix, parameters, {}, gridPoints(matrix->getRowMap(), edge), {}, coarse));
 }
 
 /// Largest difference, of the largest entry of `a`.
@@ -256,7 +257,7 @@ TEST(NodeAwareHierarchy, TakesNoMoreCollectivesForMoreLevels) {
 
 TEST(NodeAwareHierarchy, IsTunedWhileItIsUsed) {
   const auto matrix = grid(edge, 0.0);
-  const auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, Rebalance::none));
+  const auto preconditioner = stock(matrix, parametersOf(smoothers()[0], false, Rebalance::none), {});
   Vector b(matrix->getRangeMap(), 1), expected(matrix->getDomainMap(), 1), x(matrix->getDomainMap(), 1);
   b.randomize();
   preconditioner->apply(b, expected);
