@@ -44,6 +44,13 @@ class Ranks {
   /// What planning a variant really takes.
   double planSeconds = 0;
 
+  /// Planning the variant that is in use first took so long.
+  void planFirst(double seconds) {
+    for (OnlineChoice& rank : ranks_) {
+      rank.addPlanning(seconds);
+    }
+  }
+
   void use(int columns = 1) {
     ++uses_;
     if (ranks_.front().resultDue()) {
@@ -288,6 +295,32 @@ TEST(OnlineChoice, LearnsWhatPlanningCosts) {
   ranks.use(60, 1);
   EXPECT_LT(0, ranks.firstUseOf(1));
   EXPECT_EQ(-1, ranks.firstUseOf(2)) << "by now it is known to be dear";
+}
+
+TEST(OnlineChoice, LearnsFromTheRouteItBeganWithWhatPlanningCosts) {
+  const auto firstUse = [](double planOfFirst) {
+    Ranks ranks(2, {10, 5, 4}, 5, {{{10, 10, 10}, 0}, {{5, 5, 5}, 0}, {{4, 4, 4}, 1}}, 0, 1);
+    ranks.planFirst(planOfFirst);
+    ranks.planSeconds = 100;
+    ranks.use(1000, 1);
+    EXPECT_EQ(2u, ranks.choice().incumbent());
+    return ranks.firstUseOf(2);
+  };
+  EXPECT_LT(firstUse(0), 20);
+  EXPECT_GT(firstUse(100), 100 / 0.65) << "what it gains pays for the plan by now";
+  EXPECT_LT(firstUse(100), 400);
+}
+
+/// As a change of variant costs: what it sends from and receives into is not in the caches, nor the matrix.
+TEST(OnlineChoice, IsNotDeceivedByTheFirstUsesAfterAChange) {
+  Ranks ranks(2, {10, 9}, 5, forecastsOf({10, 9}));
+  ranks.disturbance = [&](std::size_t, long use) {
+    const std::vector<std::size_t>& used = ranks.used();
+    const auto changed = [&](long ago) { return use > ago + 1 && used[use - 1 - ago] != used[use - 2 - ago]; };
+    return changed(0) ? 0.25 * 15 : changed(1) ? 0.08 * 15 : 0;
+  };
+  ranks.use(200, 1);
+  EXPECT_EQ(1u, ranks.choice().incumbent());
 }
 
 TEST(OnlineChoice, RepeatsAWindowInWhichARankFailed) {

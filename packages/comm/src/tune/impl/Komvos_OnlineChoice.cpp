@@ -13,12 +13,13 @@
 //   firstSamples  a challenger: one use that is not timed, for it allocates, and two that are; then one of the
 //                 incumbent. Who is far behind the incumbent's worst is given up, who is far ahead of its best has won.
 //   comparing     four uses of one, four of the other; twice that if it is not what the first samples said, and up to
-//                 three times if they are close
+//                 three times if they are close. The first two uses after a change take longer, and only the
+//                 incumbent may happen to follow itself: so of four samples the second shortest counts.
 //
 // Uses are not alike: in a V-cycle a matrix is used several times, and the use after the coarser levels waits for the
 // slowest rank there. Challenger and incumbent in turn would meet different uses wherever their number is even. Four
 // after each other meet the same ones if there are 1, 2 or 4 in a cycle. If there are 3 or 5, they meet most of them,
-// so that the fastest of four is fair, and the median of twelve. A challenger that is not faster by both does not win:
+// so that the fastest of four is fair, and the sixth of twelve. A challenger that is not faster by both does not win:
 // the machine may have become slower or faster between the uses of one and of the other.
 //
 // chooseChallenger() ends each trial: it takes the variant with the best forecast that can still win and that pays. It
@@ -58,6 +59,13 @@ constexpr long fewestUses = 18;                   // that any halo is believed t
 constexpr std::size_t longestWatch = 64, longestSettled = 1024;
 
 const double abandoned = HUGE_VAL;
+
+/// The greatest of the lower half.
+double lowerMedian(std::vector<double> numbers) {
+  const auto middle = numbers.begin() + static_cast<std::ptrdiff_t>((numbers.size() - 1) / 2);
+  std::nth_element(numbers.begin(), middle, numbers.end());
+  return *middle;
+}
 
 }  // namespace
 
@@ -206,6 +214,11 @@ void OnlineChoice::decide(const std::vector<double>& most) {
     }
     forecasts_[challenger_].planSeconds = 0;
   }
+  if (!inTrial() && planned > 0) {  // of the route that it began with: what the others will cost, too
+    for (Forecast& one : forecasts_) {
+      one.planSeconds = one.planSeconds > 0 ? planned : 0;
+    }
+  }
   if (!isWhole(most)) {
     if (inTrial() && repeats_ == 2) {
       breakOff();
@@ -278,7 +291,7 @@ void OnlineChoice::judgeFirstSamples() {
 
 void OnlineChoice::judgeComparison() {
   const std::vector<double> samples = samplesOf(challenger_), rivals = samplesOf(incumbent());
-  const double ratio = median(samples) / median(rivals);
+  const double ratio = lowerMedian(samples) / lowerMedian(rivals);
   const double ofBest =
       *std::min_element(samples.begin(), samples.end()) / *std::min_element(rivals.begin(), rivals.end());
   const bool isClose = std::max(ratio, ofBest) > clearlyFaster && std::min(ratio, ofBest) < clearlySlower;
