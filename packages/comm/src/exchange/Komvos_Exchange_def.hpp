@@ -15,6 +15,7 @@
 #include "Komvos_MessageBuffers.hpp"
 #include "Komvos_Poison.hpp"
 #include "Komvos_PrivateComm.hpp"
+#include "Komvos_ProgressHook.hpp"
 #include "Komvos_Settings.hpp"
 #include "Komvos_SharedMemoryBuffers.hpp"
 
@@ -394,6 +395,7 @@ void Exchange<Scalar, Device>::State::startRelays(const execution_space& space) 
 template <class Scalar, class Device>
 bool Exchange<Scalar, Device>::State::progress() {
   if (!inFlight) {
+    Impl::ProgressHook::runAll();
     for (const auto& state : directions) {
       if (state) {
         state->engine.pollSends();

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "Komvos_Error.hpp"
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_NodeAwareCrsMatrix.hpp"
+#include "Komvos_ProgressHook.hpp"
 #include "support/matrix_support.hpp"
 
 namespace {
@@ -132,6 +134,44 @@ TEST(NodeAwareCrsMatrix, HasTheSameBitsWhateverOverlaps) {
           }
         }
       }
+    }
+  }
+}
+
+/// MPI alone does not know that the next part of a reduction can start, and a product lasts longer than its exchange.
+TEST(NodeAwareCrsMatrix, CallsHooksBetweenAllItsRows) {
+  if (!Komvos::Impl::runsOnHost<Matrix::execution_space>()) {
+    GTEST_SKIP() << "a kernel on a device is one piece";
+  }
+  const auto comm = Tpetra::getDefaultComm();
+  const GO rowsOfRank = 8000;
+  const auto rows = rowsOf(rowsOfRank * comm->getSize(), false, false, 1, comm);
+  const auto matrix = laplace(20, 20, 20 * comm->getSize(), 0, rows);
+  const int pieces =
+      static_cast<int>(matrix->getLocalMatrixDevice().nnz()) / (8192 * Matrix::execution_space().concurrency());
+  Vector x(matrix->getDomainMap(), 1), y(matrix->getRangeMap(), 1);
+  fill(x, 1);
+  const double* const result = y.getLocalViewHost(Tpetra::Access::ReadOnly).data();
+  std::set<std::ptrdiff_t> rowsDone;  // whenever it was called
+  Komvos::Impl::ProgressHook hook([&] {
+    rowsDone.insert(rowsOfRank - std::count_if(result, result + rowsOfRank, [](double v) { return v != v; }));
+  });
+  for (const NamedTopology& where : topologiesFor(comm->getSize())) {
+    for (const Komvos::Overlap overlap : {Komvos::Overlap::none, Komvos::Overlap::interior, Komvos::Overlap::byNode}) {
+      SCOPED_TRACE(where.name + ", " + toString(overlap));
+      Komvos::ExchangeOptions options = optionsFor(where, RouteChoice::standard);
+      options.overlap = overlap;
+      const NodeAwareCrsMatrix<> nodeAware(*matrix, options);
+      if (nodeAware.importHalo() == nullptr) {
+        continue;
+      }
+      fillWithNan(y);
+      rowsDone.clear();
+      hook.switchOn(true);
+      nodeAware.apply(x, y);
+      hook.switchOn(false);
+      EXPECT_GE(static_cast<int>(rowsDone.size()), pieces);
+      EXPECT_EQ(rowsOfRank, *rowsDone.rbegin()) << "after the last rows, too";
     }
   }
 }

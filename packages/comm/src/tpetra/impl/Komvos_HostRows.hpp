@@ -13,6 +13,7 @@
 #include "Komvos_HostRowKernels.hpp"
 #include "Komvos_Overlap.hpp"
 #include "Komvos_ProductInput.hpp"
+#include "Komvos_ProgressHook.hpp"
 #include "Komvos_TransposedRowKernels.hpp"
 
 // How this works. A product is made in up to three stages, one for each class of rows; rows of a stage need nothing
@@ -131,7 +132,7 @@ class HostRows {
  private:
   struct Stage {
     std::vector<RowInterval> intervals;
-    int between = 1;  // intervals after which messages get a chance
+    int between = 1, betweenForHooks = 1;  // intervals after which messages, and what hooks do, get a chance
   };
 
   /// Of the units, one after the other.
@@ -142,6 +143,7 @@ class HostRows {
   void storeUnits(const std::vector<RowUnit>& units);
   void makeStages(Overlap overlap, const std::vector<RowUnit>& units);
   static RowClass stageOf(Overlap overlap, RowClass rowClass);
+  static int intervalsAtOnce(const Stage& stage) { return ProgressHook::any() ? stage.betweenForHooks : stage.between; }
   template <int Width, class LocalSource, class GhostSource, class Between>
   void launch(const ExecutionSpace& space, const Stage& stage, const Scalar* values, const LocalSource& local,
               const GhostSource& withGhosts, const RowResult<Scalar>& result, int firstColumn,
@@ -270,12 +272,18 @@ void HostRows<Scalar, Graph, ExecutionSpace>::makeStages(Overlap overlap, const 
     entriesOfInterval += unit.entries() + unit.rows;
     firstIndex += unit.columns;
   }
-  // Messages get a chance after some tens of microseconds of work.
-  const std::size_t entriesBetween = 32768 * static_cast<std::size_t>(defaultSpace<ExecutionSpace>().concurrency());
+  // Messages get a chance after some tens of microseconds of work. A reduction that a hook keeps going takes one round
+  // of messages after the other, each as long as the network's latency: until it has arrived, it gets more chances, but
+  // fewer where threads have to be woken for each piece.
+  const auto threads = static_cast<std::size_t>(defaultSpace<ExecutionSpace>().concurrency());
   for (int stage = 0; stage < numRowClasses; ++stage) {
     const std::size_t intervals = stages[stage].intervals.size();
-    const std::size_t between = entriesBetween * intervals / std::max<std::size_t>(1, entriesOf[stage]);
-    stages[stage].between = static_cast<int>(std::min(std::max<std::size_t>(1, between), intervals + 1));
+    const auto intervalsOf = [&](std::size_t entries) {
+      const std::size_t number = entries * threads * intervals / std::max<std::size_t>(1, entriesOf[stage]);
+      return static_cast<int>(std::min(std::max<std::size_t>(1, number), intervals + 1));
+    };
+    stages[stage].between = intervalsOf(32768);
+    stages[stage].betweenForHooks = intervalsOf(threads == 1 ? 4096 : 8192);
   }
 }
 
@@ -321,8 +329,8 @@ void HostRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space
   const int count = static_cast<int>(stage.intervals.size());
   const PrefetchX<index_type> prefetchesX = prefetchOf(Width);
   const bool rolls = prefetchesX.isOn() && hasLongRows_;
-  for (int first = 0; first < count; first += stage.between) {
-    const int last = std::min(count, first + stage.between);
+  for (int first = 0, last; first < count; first = last) {
+    last = std::min(count, first + intervalsAtOnce(stage));
     const auto run = [&](auto blocks, auto vectorBytes, const auto& compiled) {
       using Product = MultiplyIntervals<Scalar, index_type, LocalSource, GhostSource, Width, decltype(blocks)::value,
                                         decltype(vectorBytes)::value>;
@@ -369,8 +377,8 @@ void HostRows<Scalar, Graph, ExecutionSpace>::addTransposed(const ExecutionSpace
     const AddTransposedIntervals<Scalar, index_type, decltype(width)::value, decltype(conjugated)::value> add{
         stage.intervals.data(), units_.data(), columnIndices(), values, x, alpha, sums, firstColumn, prefetchOf(1)};
     const int count = static_cast<int>(stage.intervals.size());
-    for (int first = 0; first < count; first += stage.between) {
-      const int last = std::min(count, first + stage.between);
+    for (int first = 0, last; first < count; first = last) {
+      last = std::min(count, first + intervalsAtOnce(stage));
       Kokkos::parallel_for(addTransposedRowsLabel, range(space, first, last), add);
       between();
     }
