@@ -42,13 +42,14 @@ in once.
 SIMULATED = """
 ## At scale, simulated
 
-An iteration on more ranks than are at hand, by `perf/simulate_solvers.py`: SimGrid replays traces of exchanges, local
-work and reductions on a fat tree, {ranks_per_node} ranks a node; commit {commit}. Local work is the bytes that it moves, at
-{bandwidth:.0f} GB/s for each rank; convection3d in blocks, along the standard route. Microseconds. "Belos" waits for 5
-reductions among all ranks, "flat" for 2, "merged" for 2 within nodes and among one rank of each, "pipelined" lets these
-travel while products work. Within nodes, reductions are simulated as trees of messages, which take longer than the shared
-memory that Komvos has there: so "flat" is ahead of "merged" here. A simulation has no noise, and its ranks are never late: what
-hiding saves beyond that, it does not show. With 27,000 rows a rank, the vectors that pipelining moves cost more than reductions: `auto` merges there.
+An iteration on more ranks than are at hand, by `perf/simulate_solvers.py`; commit {commit}. What an iteration asks of MPI,
+in which order with its work, is recorded from the solvers (`perf_solver_traces`, {recorded_ranks} ranks), and repeated on all
+ranks in SimGrid, on a fat tree with {ranks_per_node} ranks a node; exchanges are those of convection3d in blocks, along the
+standard route. Work is the bytes that it moves, at {bandwidth}. Microseconds.
+"Belos" waits for 5 reductions among all ranks, "flat" for 2, "merged" for 2 in the memory of a node first and then among one
+rank of each, "pipelined" lets these travel while products work: a message goes out when the solver looks at the reduction,
+which the recorded one does between rows and while it waits for ghosts. All have Jacobi's preconditioner. A simulation has no
+noise, and its ranks are never late: what hiding saves beyond that, it does not show. {reading}
 
 """
 
@@ -188,8 +189,15 @@ def simulated(report):
              *(f"{1e6 * one[name]:,.0f}" for name in ("Belos", "flat", "merged", "pipelined")),
              *(f"{one['pipelined'] / one[name]:.2f}" for name in ("Belos", "flat", "merged"))]
             for one in report["results"]]
+    of_merged = {size: [one["pipelined"] / one["merged"] for one in report["results"] if one["rows_per_rank"] == size]
+                 for size in dict.fromkeys(one["rows_per_rank"] for one in report["results"])}
+    verdicts = [f"with {size:,} rows a rank, pipelining takes {span(ratios)} of the time of merging"
+                for size, ratios in of_merged.items()]
+    reading = "; ".join(verdicts).capitalize() + ": the vectors that it moves cost more than they hide where there are many"
+    bandwidth = " and ".join(f"{rate / 1e9:.0f} GB/s for each rank with {size}" for size, rate in report["bandwidth"].items())
     text = SIMULATED.format(ranks_per_node=report["results"][0]["ranks_per_node"], commit=report["commit"],
-                            bandwidth=report["bandwidth"] / 1e9)
+                            recorded_ranks=report["recorded_ranks"], bandwidth=bandwidth,
+                            reading=reading + " rows (`auto` merges there).")
     return text + common.markdown_table(head, rows, ["--:"] * len(head))
 
 
