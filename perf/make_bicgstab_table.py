@@ -194,7 +194,7 @@ def simulated(report):
     verdicts = [f"with {size:,} rows a rank, pipelining takes {span(ratios)} of the time of merging"
                 for size, ratios in of_merged.items()]
     reading = "; ".join(verdicts).capitalize() + ": the vectors that it moves cost more than they hide where there are many"
-    bandwidth = " and ".join(f"{rate / 1e9:.0f} GB/s for each rank with {size}" for size, rate in report["bandwidth"].items())
+    bandwidth = " and ".join(f"{rate / 1e9:.0f} GB/s of a rank with {size}" for size, rate in report["bandwidth"].items())
     text = SIMULATED.format(ranks_per_node=report["results"][0]["ranks_per_node"], commit=report["commit"],
                             recorded_ranks=report["recorded_ranks"], bandwidth=bandwidth,
                             reading=reading + " rows (`auto` merges there).")

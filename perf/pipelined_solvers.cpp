@@ -32,6 +32,7 @@
 #include "Komvos_Statistics.hpp"
 #include "Komvos_SystemInfo.hpp"
 #include "commit.hpp"
+#include "jacobi.hpp"
 #include "problem/partition.hpp"
 #include "problem/problem.hpp"
 #include "problem/problem_options.hpp"
@@ -72,23 +73,6 @@ struct Variant {
   std::vector<double> perIteration, perDigit, whole;
   std::vector<double> iterations;
   double worstResidual = 0;
-};
-
-/// y = D^-1 x, as PETSc's Jacobi.
-class Jacobi : public Operator {
- public:
-  explicit Jacobi(const Matrix& matrix) : inverse_(matrix.getRowMap()) {
-    matrix.getLocalDiagCopy(inverse_);
-    inverse_.reciprocal(inverse_);
-  }
-  RCP<const Map> getDomainMap() const override { return inverse_.getMap(); }
-  RCP<const Map> getRangeMap() const override { return inverse_.getMap(); }
-  void apply(const MultiVector& x, MultiVector& y, Teuchos::ETransp, double alpha, double beta) const override {
-    y.elementWiseMultiply(alpha, inverse_, x, beta);
-  }
-
- private:
-  Tpetra::Vector<> inverse_;
 };
 
 /// Two spheres at 1 V and -1 V: charges on triangles. Without a preconditioner, as HACApK solves it.

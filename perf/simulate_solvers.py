@@ -11,8 +11,8 @@ that it moves, at BANDWIDTH for each rank. Four solvers, with Jacobi's precondit
   merged     the same, within nodes first, then among one rank of each
   pipelined  these, but each begins before a product, and travels on when the solver looks at it
 
-Writes perf/results/simulated/<date>-<commit>-bicgstab-simulated.json. make_bicgstab_table.py then makes the page. Needs
-SimGrid (Debian: libsimgrid-dev).
+Writes perf/results/simulated/<date>-<commit>-bicgstab-simulated.json; takes an hour. make_bicgstab_table.py then makes
+the page. Needs SimGrid (Debian: libsimgrid-dev).
 """
 import argparse
 import re
@@ -145,7 +145,8 @@ def main():
     traces = {edge: recorded(edge) for edge in BANDWIDTH}
     results = []
     report = {"benchmark": "iterations of BiCGStab, simulated by SimGrid", "commit": common.commit(),
-              "bandwidth": {f"{edge ** 3} rows": rate for edge, rate in BANDWIDTH.items()}, "recorded_ranks": RECORDED_RANKS, "passes": passes(),
+              "bandwidth": {f"{edge ** 3} rows": rate for edge, rate in BANDWIDTH.items()},
+              "recorded_ranks": RECORDED_RANKS, "passes": passes(),
               "traces": {f"{edge ** 3} rows": one for edge, one in traces.items()}, "results": results}
     path = common.RESULTS / "simulated" / f"{common.today()}-{common.commit()}-bicgstab-simulated.json"
     for ranks, edge in CASES:

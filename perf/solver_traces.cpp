@@ -27,6 +27,7 @@
 #include "Komvos_NodeAwareCrsMatrix.hpp"
 #include "Komvos_ProductInput.hpp"
 #include "commit.hpp"
+#include "jacobi.hpp"
 #include "problem/partition.hpp"
 #include "problem/problem.hpp"
 #include "problem/problem_options.hpp"
@@ -231,22 +232,13 @@ void kernelBegins(const char* name, uint32_t /*device*/, uint64_t* /*kernel*/) {
   recorder.add(name == Impl::multiplyRowsLabel ? "rows" : "kernel");
 }
 
-/// y = D^-1 x
-class Jacobi : public Operator {
+class RecordedJacobi : public Jacobi {
  public:
-  explicit Jacobi(const Matrix& matrix) : inverse_(matrix.getRowMap()) {
-    matrix.getLocalDiagCopy(inverse_);
-    inverse_.reciprocal(inverse_);
-  }
-  RCP<const Map> getDomainMap() const override { return inverse_.getMap(); }
-  RCP<const Map> getRangeMap() const override { return inverse_.getMap(); }
-  void apply(const MultiVector& x, MultiVector& y, Teuchos::ETransp, double alpha, double beta) const override {
+  using Jacobi::Jacobi;
+  void apply(const MultiVector& x, MultiVector& y, Teuchos::ETransp mode, double alpha, double beta) const override {
     recorder.add("precondition");
-    y.elementWiseMultiply(alpha, inverse_, x, beta);
+    Jacobi::apply(x, y, mode, alpha, beta);
   }
-
- private:
-  Tpetra::Vector<> inverse_;
 };
 
 /// The events of an iteration, from one to the next but one application of the preconditioner.
@@ -314,7 +306,7 @@ void run(const Options& options) {
   exchange.tuning = Tuning::off;
   exchange.topology = std::make_shared<const NodeTopology>(NodeTopology::uniform(comm->getSize(), 4));
   const RCP<const Operator> plain = problem.matrix, nodeAware = makeNodeAware(problem.matrix, exchange);
-  const RCP<const Operator> jacobi = rcp(new Jacobi(*problem.matrix));
+  const RCP<const Operator> jacobi = rcp(new RecordedJacobi(*problem.matrix));
   registerBelosSolvers();
   Kokkos::Tools::Experimental::set_begin_parallel_for_callback(kernelBegins);
   Kokkos::Tools::Experimental::set_begin_parallel_reduce_callback(kernelBegins);

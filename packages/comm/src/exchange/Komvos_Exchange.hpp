@@ -113,8 +113,9 @@ class Exchange {
   void begin(const execution_space& space, const const_view& owned, const Interleaved& ghosts);
 
   /// Lets messages travel on; call it now and then between begin and end, for MPI seldom moves long messages by itself.
-  /// After end it moves on what this rank sent, if a receiver was late. A solver's reduction that is under way moves
-  /// on, too. \return true once all values have arrived; those of others may still be on their way
+  /// After end it moves on what this rank sent, if a receiver was late. At any time it moves on a solver's reduction.
+  ///
+  /// \return true once all values have arrived; those of others may still be on their way
   bool progress();
 
   /// Waits for values that come straight from this node and writes them, so that rows that need no others can be
