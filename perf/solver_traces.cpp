@@ -3,9 +3,10 @@
 // Solves the same system with the same Jacobi preconditioner by Belos' BICGSTAB and by PipelinedBiCGStab, merged and
 // pipelined, and records one iteration: each call of MPI, which goes through the functions below first, and each kernel,
 // which Kokkos tells. Ranks are put on nodes of four, ghosts take the standard route by messages, reductions go through
-// MPI among all ranks, rows are multiplied when all ghosts are there, nothing is tuned. What is repeated while a rank waits is written once. A non-blocking reduction
-// arrives here when it is waited for and never before, so that each look at it is seen: traces of the same partition are
-// the same. (The partitioner of the graph may give a rank some rows more in another run.)
+// MPI among all ranks, rows are multiplied when all ghosts are there, nothing is tuned. What is repeated while a rank
+// waits is written once. A non-blocking reduction arrives here when it is waited for and never before, so that each look
+// at it is seen: traces of the same partition are the same. (The partitioner of the graph may give a rank some rows more
+// in another run.)
 // simulate_solvers.py runs it, and makes traces of many ranks from it.
 #include <BelosLinearProblem.hpp>
 #include <BelosSolverFactory_Tpetra.hpp>
