@@ -11,7 +11,7 @@ that it moves, at BANDWIDTH for each rank. Four solvers, with Jacobi's precondit
   merged     the same, within nodes first, then among one rank of each
   pipelined  these, but each begins before a product, and travels on when the solver looks at it
 
-Writes perf/results/simulated/<date>-<commit>-bicgstab-simulated.json; takes an hour. make_bicgstab_table.py then makes
+Writes perf/results/simulated/<date>-<commit>-bicgstab-simulated.json; takes two hours. make_bicgstab_table.py then makes
 the page. Needs SimGrid (Debian: libsimgrid-dev).
 """
 import argparse
