@@ -167,8 +167,8 @@ void ProductBench::requireSameResults() {
   expected.normInf(size());
   for (const Variant& variant : variants_) {
     const int forExchange = 60;
-    const int runs = variant.name == "komvos"      ? forExchange + Impl::OverlapChoice::productsTimed
-                     : variant.name == tunedBefore ? Impl::OverlapChoice::productsTimed
+    const int runs = variant.name == "komvos"      ? forExchange + Impl::OverlapChoice::mostProducts
+                     : variant.name == tunedBefore ? Impl::OverlapChoice::mostProducts
                                                    : 3;
     for (int k = 0; k < runs; ++k) {
       variant.run();

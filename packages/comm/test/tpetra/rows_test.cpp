@@ -17,13 +17,10 @@ namespace {
 using namespace Komvos::Impl;
 using Komvos::Overlap;
 
-std::vector<RowClass> raised(std::vector<RowClass> classes, std::size_t columns) {
-  std::vector<RowUnit> units;
-  for (std::size_t i = 0; i < classes.size(); ++i) {
-    units.push_back({i * columns, columns, static_cast<int>(i), 1, classes[i]});
-  }
-  raiseShortRuns(units, RowClass::local, classes);
-  raiseShortRuns(units, RowClass::onNode, classes);
+std::vector<RowClass> raised(std::vector<RowClass> classes, int columns) {
+  const std::vector<int> units(classes.size(), toUnit(1, columns));
+  raiseShortRuns(units.data(), RowClass::local, classes);
+  raiseShortRuns(units.data(), RowClass::onNode, classes);
   return classes;
 }
 
@@ -31,22 +28,16 @@ constexpr RowClass l = RowClass::local, n = RowClass::onNode, o = RowClass::offN
 
 TEST(RowUnits, AreRunsOfRowsWithTheSameColumnsOfFourAtMost) {
   // Rows 0-4 the same, 5 of its own, 6-7 the same, 8-9 empty.
-  const std::vector<std::size_t> rowMap{0, 2, 4, 6, 8, 10, 11, 14, 17, 17, 17};
-  const auto offsets = [&](int row) { return rowMap[row]; };
   const bool same[10] = {false, true, true, true, true, false, false, true, false, true};
-  const RowClass classes[10] = {l, l, l, l, l, o, n, n, l, l};
-  const auto joined = listUnits(offsets, classes, same, 10, true);
-  const std::vector<std::array<int, 4>> expected{
-      {0, 4, 0, 2}, {4, 1, 8, 2}, {5, 1, 10, 1}, {6, 2, 11, 3}, {8, 2, 17, 0}};
-  ASSERT_EQ(expected.size(), joined.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const RowUnit& unit = joined[i];
-    const std::array<int, 4> found{unit.firstRow, unit.rows, static_cast<int>(unit.firstEntry),
-                                   static_cast<int>(unit.columns)};
-    EXPECT_EQ(expected[i], found) << "unit " << i;
-    EXPECT_EQ(classes[unit.firstRow], unit.rowClass);
-  }
-  EXPECT_EQ(10u, listUnits(offsets, classes, same, 10, false).size());
+  using Units = std::vector<std::array<int, 2>>;  // first row, number of rows
+  const auto unitsOf = [](const bool* sameAsBefore, int numRows) {
+    Units units;
+    forEachUnit(sameAsBefore, numRows, [&](int first, int rows) { units.push_back({first, rows}); });
+    return units;
+  };
+  EXPECT_EQ((Units{{0, 4}, {4, 1}, {5, 1}, {6, 2}, {8, 2}}), unitsOf(same, 10));
+  EXPECT_EQ((Units{{0, 1}, {1, 1}, {2, 1}}), unitsOf(nullptr, 3));
+  EXPECT_EQ(Units{}, unitsOf(same, 0));
 }
 
 TEST(Columns, AreCoveredByTheFewestPasses) {
@@ -305,6 +296,22 @@ TEST(OverlapChoice, TimesAllKindsInTurnAndKeepsTheFastest) {
       EXPECT_GE(count, 5);
     }
   }
+}
+
+TEST(OverlapChoice, TriesNothingInTheFirstProductsWhereThereIsLittleToFind) {
+  OverlapChoice choice(Overlap::automatic, Overlap::none, 30);
+  for (int products = 0; products < 30; ++products) {
+    EXPECT_FALSE(choice.wantsTime());
+    EXPECT_EQ(Overlap::none, choice.overlap());
+    choice.record(0);
+  }
+  for (int products = 0; products < 3 * OverlapChoice::samples; ++products) {
+    ASSERT_TRUE(choice.wantsTime());
+    choice.record(choice.overlap() == Overlap::interior ? 0.001 : 0.002);
+  }
+  EXPECT_TRUE(choice.decided());
+  EXPECT_FALSE(choice.wantsTime());
+  EXPECT_EQ(Overlap::interior, choice.overlap());
 }
 
 TEST(OverlapChoice, StaysWithOnePassUnlessAnotherKindIsClearlyFaster) {

@@ -32,6 +32,7 @@ class DeviceRows {
            graph_.row_map.extent(0) * sizeof(typename Graph::size_type);
   }
   std::size_t memoryBytes() const;
+  void prepare(Overlap) {}  // all lists are made at once
 
   template <class Between>
   void multiply(const ExecutionSpace& space, Overlap overlap, RowClass stage, const Scalar* values,

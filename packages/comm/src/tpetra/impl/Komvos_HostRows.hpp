@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -23,6 +24,9 @@
 // Rows are joined to units (Komvos_HostRowKernels.hpp). A stage is a list of intervals of units, in ascending order. A
 // short run of rows between rows of a later stage is left to that stage: to begin anew for it would cost more than it
 // hides. Intervals are short, so that threads share them out and messages get a chance in between.
+//
+// A solve may have few products. So what not all of them need is found out when one does: the stages of an overlap
+// (prepare), and how well rows are numbered.
 namespace Komvos::Impl {
 
 /// Whether a row has the same columns as the row before it.
@@ -33,18 +37,10 @@ struct CompareColumns {
   bool* same;
   void operator()(int row) const {
     const std::size_t begin = rowMap(row), count = rowMap(row + 1) - begin;
+    const auto* const first = columns.data() + begin;
     same[row] = row > 0 && begin - rowMap(row - 1) == count &&
-                std::equal(columns.data() + begin, columns.data() + begin + count, columns.data() + begin - count);
+                (count == 0 || (*first == *(first - count) && std::equal(first, first + count, first - count)));
   }
-};
-
-/// Consecutive rows with the same columns, at most maxRowsOfUnit, and where they begin.
-struct RowUnit {
-  std::size_t firstEntry, columns;
-  int firstRow;
-  short rows;
-  RowClass rowClass;
-  std::size_t entries() const { return rows * columns; }
 };
 
 /// Copies the columns of units, each once.
@@ -52,37 +48,40 @@ template <class Columns, class Index>
 struct CopyColumns {
   Columns columns;
   Index* target;
-  const RowUnit* units;
+  const int* units;
+  const std::size_t* firstEntry;
   const std::size_t* firstIndex;
   void operator()(int i) const {
-    std::copy_n(columns.data() + units[i].firstEntry, units[i].columns, target + firstIndex[i]);
+    std::copy_n(columns.data() + firstEntry[i], columnsOfUnit(units[i]), target + firstIndex[i]);
   }
 };
 
-/// All rows, ascending. \param classOf, sameAsBefore of each row \param joins whether units may have several rows
-template <class RowMap>
-std::vector<RowUnit> listUnits(const RowMap& rowMap, const RowClass* classOf, const bool* sameAsBefore, int numRows,
-                               bool joins) {
-  std::vector<RowUnit> units;
-  for (int row = 0; row < numRows; ++row) {
-    if (joins && sameAsBefore[row] && units.back().rows < maxRowsOfUnit) {
-      ++units.back().rows;
-    } else {
-      units.push_back({rowMap(row), rowMap(row + 1) - rowMap(row), row, 1, classOf[row]});
+/// Calls work(first row, number of rows) for each unit, ascending: consecutive rows with the same columns, at most
+/// maxRowsOfUnit. \param sameAsBefore of each row; null: each row is a unit
+template <class Work>
+void forEachUnit(const bool* sameAsBefore, int numRows, const Work& work) {
+  for (int first = 0, last; first < numRows; first = last) {
+    last = first + 1;
+    while (sameAsBefore != nullptr && last < numRows && sameAsBefore[last] && last - first < maxRowsOfUnit) {
+      ++last;
     }
+    work(first, last - first);
   }
-  return units;
+}
+
+inline std::size_t entriesOfUnit(int unit) {
+  return static_cast<std::size_t>(rowsOfUnit(unit)) * static_cast<std::size_t>(columnsOfUnit(unit));
 }
 
 /// Short runs of units of one class go to the lower class of their neighbours, if these are all higher.
-/// \param classOf of each unit
-inline void raiseShortRuns(const std::vector<RowUnit>& units, RowClass rowClass, std::vector<RowClass>& classOf) {
+/// \param units as toUnit() makes them \param classOf of each unit
+inline void raiseShortRuns(const int* units, RowClass rowClass, std::vector<RowClass>& classOf) {
   constexpr std::size_t shortRun = 1024;  // entries; to be fast again takes some hundreds
-  const std::size_t size = units.size();
+  const std::size_t size = classOf.size();
   for (std::size_t first = 0, last; first < size; first = last) {
     std::size_t entries = 0;
     for (last = first; last < size && classOf[last] == classOf[first]; ++last) {
-      entries += units[last].entries();
+      entries += entriesOfUnit(units[last]);
     }
     const RowClass before = first > 0 ? classOf[first - 1] : RowClass::offNode;
     const RowClass after = last < size ? classOf[last] : RowClass::offNode;
@@ -116,10 +115,12 @@ class HostRows {
   }
   std::size_t memoryBytes() const;
 
+  /// Makes the stages of an overlap, which else are made in its first product.
+  void prepare(Overlap overlap);
   /// y = beta b + alpha A x over the rows of one stage. \param between called now and then
   template <class Between>
   void multiply(const ExecutionSpace& space, Overlap overlap, RowClass stage, const Scalar* values,
-                const ProductInput<Scalar>& x, const RowResult<Scalar>& result, const Between& between) const;
+                const ProductInput<Scalar>& x, const RowResult<Scalar>& result, const Between& between);
 
   /// Whether addTransposed() is for this execution space, as it runs now.
   static bool transposes() { return defaultSpace<ExecutionSpace>().concurrency() == 1; }
@@ -127,27 +128,33 @@ class HostRows {
   template <class Between>
   void addTransposed(const ExecutionSpace& space, Overlap overlap, RowClass stage, const Scalar* values,
                      const VectorAccess<const Scalar>& x, int columns, Scalar alpha, bool conjugates,
-                     const ColumnSums<Scalar>& sums, const Between& between) const;
+                     const ColumnSums<Scalar>& sums, const Between& between);
 
  private:
   struct Stage {
     std::vector<RowInterval> intervals;
     int between = 1, betweenForHooks = 1;  // intervals after which messages, and what hooks do, get a chance
   };
+  struct Stages {
+    bool made = false;
+    Stage of[numRowClasses];
+  };
 
   /// Of the units, one after the other.
   const index_type* columnIndices() const { return hasBlocks_ ? columns_.data() : graph_.entries.data(); }
   std::ptrdiff_t numIndices() const { return hasBlocks_ ? columns_.size() : graph_.entries.extent(0); }
-  PrefetchX<index_type> prefetchOf(int columns) const;
-  void joinRows(const RowClass* classOf, std::vector<RowUnit>& units);
-  void storeUnits(const std::vector<RowUnit>& units);
-  void makeStages(Overlap overlap, const std::vector<RowUnit>& units);
+  PrefetchX<index_type> prefetchOf(int columns);
+  void joinRows(const RowClass* classOf);
+  void copyColumnsOfUnits(std::size_t numColumns);
+  const Stage& stage(Overlap overlap, RowClass rowClass) {
+    prepare(overlap);
+    return stages_[static_cast<int>(overlap)].of[index(rowClass)];
+  }
   static RowClass stageOf(Overlap overlap, RowClass rowClass);
   static int intervalsAtOnce(const Stage& stage) { return ProgressHook::any() ? stage.betweenForHooks : stage.between; }
   template <int Width, class LocalSource, class GhostSource, class Between>
   void launch(const ExecutionSpace& space, const Stage& stage, const Scalar* values, const LocalSource& local,
-              const GhostSource& withGhosts, const RowResult<Scalar>& result, int firstColumn,
-              const Between& between) const;
+              const GhostSource& withGhosts, const RowResult<Scalar>& result, int firstColumn, const Between& between);
 
   Graph graph_;
   int numSame_;
@@ -155,11 +162,12 @@ class HostRows {
   RowClassCounts counts_ = {};
   bool copiesOwned_ = false;
   bool hasBlocks_ = false;
-  bool isScattered_ = false;                         // entries of x are far apart
+  std::optional<bool> isScattered_;  // whether entries of x are far apart
   bool hasLongRows_ = false;
   Kokkos::View<int*, memory_space> units_;           // as toUnit() makes them
+  std::vector<RowClass> classOfUnit_;
   Kokkos::View<index_type*, memory_space> columns_;  // of units, where there are blocks
-  Stage stages_[3][numRowClasses];                   // by Overlap and RowClass
+  Stages stages_[3];                                 // by Overlap
 };
 
 template <class Scalar, class Graph, class ExecutionSpace>
@@ -170,7 +178,7 @@ HostRows<Scalar, Graph, ExecutionSpace>::HostRows(const Graph& graph, int numSam
   using ClassList = Kokkos::View<RowClass*, memory_space>;
   using Classify = ClassifyRows<ClassList, typename Graph::row_map_type, typename Graph::entries_type, ClassList>;
   const ClassList classesOfGhosts = deviceList<memory_space>("Komvos::HostRows::ghostClasses", ghostClasses);
-  const ClassList classOf("Komvos::HostRows::classOf", numRows);
+  const ClassList classOf(Kokkos::view_alloc("Komvos::HostRows::classOf", Kokkos::WithoutInitializing), numRows);
   const ExecutionSpace& space = defaultSpace<ExecutionSpace>();
   Kokkos::parallel_for("Komvos::HostRows::classifyRows", Kokkos::RangePolicy<ExecutionSpace>(space, 0, numRows),
                        Classify{classesOfGhosts, graph.row_map, graph.entries, classOf, numSame});
@@ -181,62 +189,74 @@ HostRows<Scalar, Graph, ExecutionSpace>::HostRows(const Graph& graph, int numSam
     entriesWithGhosts += classOf(row) == RowClass::local ? 0 : graph.row_map(row + 1) - graph.row_map(row);
   }
   copiesOwned_ = copyPays(entriesWithGhosts, numSame);
-  std::vector<RowUnit> units;
-  joinRows(classOf.data(), units);
-  storeUnits(units);
-  isScattered_ = isScattered(columnIndices(), numIndices(), sizeof(Scalar));
+  joinRows(classOf.data());
   constexpr std::ptrdiff_t longRow = 16;  // entries
-  hasLongRows_ = numIndices() >= longRow * static_cast<std::ptrdiff_t>(units.size());
-  for (const Overlap overlap : {Overlap::none, Overlap::interior, Overlap::byNode}) {
-    makeStages(overlap, units);
-  }
+  hasLongRows_ = numIndices() >= longRow * static_cast<std::ptrdiff_t>(units_.size());
 }
 
 /// Rows with the same columns become one unit, if that saves a third of all indices.
 template <class Scalar, class Graph, class ExecutionSpace>
-void HostRows<Scalar, Graph, ExecutionSpace>::joinRows(const RowClass* classOf, std::vector<RowUnit>& units) {
+void HostRows<Scalar, Graph, ExecutionSpace>::joinRows(const RowClass* classOf) {
   const int numRows = static_cast<int>(graph_.numRows());
   const ExecutionSpace& space = defaultSpace<ExecutionSpace>();
-  const Kokkos::View<bool*, memory_space> same("Komvos::HostRows::sameAsBefore", numRows);
+  const Kokkos::View<bool*, memory_space> same(
+      Kokkos::view_alloc("Komvos::HostRows::sameAsBefore", Kokkos::WithoutInitializing), numRows);
   using Compare = CompareColumns<typename Graph::row_map_type, typename Graph::entries_type>;
   Kokkos::parallel_for("Komvos::HostRows::compareColumns", Kokkos::RangePolicy<ExecutionSpace>(space, 0, numRows),
                        Compare{graph_.row_map, graph_.entries, same.data()});
   fence(space, "Komvos::HostRows: rows are compared");
-  units = listUnits(graph_.row_map, classOf, same.data(), numRows, true);
-  std::size_t entries = 0, columns = 0;
-  for (const RowUnit& unit : units) {
-    entries += unit.entries();
-    columns += unit.columns;
+  const auto* const rowMap = graph_.row_map.data();
+  std::size_t longest = 0, entriesOfSame = 0;
+  for (int row = 0; row < numRows; ++row) {
+    const std::size_t length = rowMap[row + 1] - rowMap[row];
+    longest = std::max(longest, length);
+    entriesOfSame += same(row) ? length : 0;
   }
-  hasBlocks_ = 3 * columns <= 2 * entries && entries > 0;
-  if (!hasBlocks_) {
-    units = listUnits(graph_.row_map, classOf, same.data(), numRows, false);
+  if (longest > maxColumnsOfUnit) {
+    throw BadInput("NodeAwareCrsMatrix: a row has " + std::to_string(longest) + " entries, at most " +
+                   std::to_string(maxColumnsOfUnit) + " are supported");
+  }
+  const std::size_t entries = numRows > 0 ? rowMap[numRows] - rowMap[0] : 0;
+  std::size_t columns = 0;
+  int numUnits = 0;
+  if (3 * entriesOfSame >= entries && entries > 0) {  // else units cannot save a third
+    forEachUnit(same.data(), numRows, [&](int first, int) {
+      columns += rowMap[first + 1] - rowMap[first];
+      ++numUnits;
+    });
+    hasBlocks_ = 3 * columns <= 2 * entries;
+  }
+  numUnits = hasBlocks_ ? numUnits : numRows;
+  units_ = decltype(units_)(Kokkos::view_alloc("Komvos::HostRows::units", Kokkos::WithoutInitializing), numUnits);
+  classOfUnit_.resize(numUnits);
+  int next = 0;
+  forEachUnit(hasBlocks_ ? same.data() : nullptr, numRows, [&](int first, int rows) {
+    units_(next) = toUnit(rows, static_cast<int>(rowMap[first + 1] - rowMap[first]));
+    classOfUnit_[next++] = classOf[first];
+  });
+  if (hasBlocks_) {
+    copyColumnsOfUnits(columns);
   }
 }
 
 template <class Scalar, class Graph, class ExecutionSpace>
-void HostRows<Scalar, Graph, ExecutionSpace>::storeUnits(const std::vector<RowUnit>& units) {
-  using Kokkos::view_alloc;
-  using Kokkos::WithoutInitializing;
-  const int numUnits = static_cast<int>(units.size());
-  units_ = decltype(units_)(view_alloc("Komvos::HostRows::units", WithoutInitializing), numUnits);
-  std::vector<std::size_t> firstIndex(units.size() + 1, 0);
+void HostRows<Scalar, Graph, ExecutionSpace>::copyColumnsOfUnits(std::size_t numColumns) {
+  const int numUnits = static_cast<int>(units_.size());
+  std::vector<std::size_t> firstEntry(numUnits), firstIndex(numUnits);
+  std::size_t entries = 0, indices = 0;
   for (int i = 0; i < numUnits; ++i) {
-    if (units[i].columns > maxColumnsOfUnit) {
-      throw BadInput("NodeAwareCrsMatrix: a row has " + std::to_string(units[i].columns) + " entries, at most " +
-                     std::to_string(maxColumnsOfUnit) + " are supported");
-    }
-    units_(i) = toUnit(units[i].rows, static_cast<int>(units[i].columns));
-    firstIndex[i + 1] = firstIndex[i] + units[i].columns;
+    firstEntry[i] = entries;
+    firstIndex[i] = indices;
+    entries += entriesOfUnit(units_(i));
+    indices += columnsOfUnit(units_(i));
   }
-  if (hasBlocks_) {
-    columns_ = decltype(columns_)(view_alloc("Komvos::HostRows::columns", WithoutInitializing), firstIndex.back());
-    const ExecutionSpace& space = defaultSpace<ExecutionSpace>();
-    Kokkos::parallel_for("Komvos::HostRows::copyColumns", Kokkos::RangePolicy<ExecutionSpace>(space, 0, numUnits),
-                         CopyColumns<typename Graph::entries_type, index_type>{graph_.entries, columns_.data(),
-                                                                               units.data(), firstIndex.data()});
-    fence(space, "Komvos::HostRows: the columns of units are copied");
-  }
+  columns_ =
+      decltype(columns_)(Kokkos::view_alloc("Komvos::HostRows::columns", Kokkos::WithoutInitializing), numColumns);
+  const ExecutionSpace& space = defaultSpace<ExecutionSpace>();
+  Kokkos::parallel_for("Komvos::HostRows::copyColumns", Kokkos::RangePolicy<ExecutionSpace>(space, 0, numUnits),
+                       CopyColumns<typename Graph::entries_type, index_type>{
+                           graph_.entries, columns_.data(), units_.data(), firstEntry.data(), firstIndex.data()});
+  fence(space, "Komvos::HostRows: the columns of units are copied");
 }
 
 template <class Scalar, class Graph, class ExecutionSpace>
@@ -246,31 +266,40 @@ RowClass HostRows<Scalar, Graph, ExecutionSpace>::stageOf(Overlap overlap, RowCl
 }
 
 template <class Scalar, class Graph, class ExecutionSpace>
-void HostRows<Scalar, Graph, ExecutionSpace>::makeStages(Overlap overlap, const std::vector<RowUnit>& units) {
-  constexpr std::size_t longest = 4096;  // entries
-  std::vector<RowClass> classOf;
-  classOf.reserve(units.size());
-  for (const RowUnit& unit : units) {
-    const bool keeps = overlap == Overlap::byNode || unit.rowClass == RowClass::local;
-    classOf.push_back(keeps ? unit.rowClass : RowClass::offNode);
+void HostRows<Scalar, Graph, ExecutionSpace>::prepare(Overlap overlap) {
+  if (stages_[static_cast<int>(overlap)].made) {
+    return;
   }
-  raiseShortRuns(units, RowClass::local, classOf);
-  raiseShortRuns(units, RowClass::onNode, classOf);
-  Stage(&stages)[numRowClasses] = stages_[static_cast<int>(overlap)];
+  constexpr std::size_t longest = 4096;  // entries
+  std::vector<RowClass> classOf = classOfUnit_;
+  if (overlap != Overlap::byNode) {
+    std::replace(classOf.begin(), classOf.end(), RowClass::onNode, RowClass::offNode);
+  }
+  raiseShortRuns(units_.data(), RowClass::local, classOf);
+  if (overlap == Overlap::byNode) {
+    raiseShortRuns(units_.data(), RowClass::onNode, classOf);
+  }
+  Stages made;
+  Stage(&stages)[numRowClasses] = made.of;
   std::size_t entriesOf[numRowClasses] = {};
-  std::size_t firstIndex = 0, entriesOfInterval = longest;
-  for (std::size_t i = 0; i < units.size(); ++i) {
-    const RowUnit& unit = units[i];
-    const int stage = index(stageOf(overlap, classOf[i]));
-    if (i == 0 || classOf[i] != classOf[i - 1] || entriesOfInterval >= longest) {
-      stages[stage].intervals.push_back({unit.firstRow, static_cast<int>(i), 0, classOf[i] != RowClass::local,
-                                         unit.firstEntry, hasBlocks_ ? firstIndex : unit.firstEntry});
-      entriesOfInterval = 0;
+  std::size_t firstEntry = 0, firstIndex = 0;
+  int firstRow = 0;
+  const int* const units = units_.data();
+  for (std::size_t first = 0, last; first < classOf.size(); first = last) {
+    const RowClass rowClass = classOf[first];
+    std::size_t rows = 0, entries = 0, indices = 0;
+    for (last = first; last < classOf.size() && classOf[last] == rowClass && entries + rows < longest; ++last) {
+      rows += rowsOfUnit(units[last]);
+      entries += entriesOfUnit(units[last]);
+      indices += columnsOfUnit(units[last]);
     }
-    ++stages[stage].intervals.back().count;
-    entriesOf[stage] += unit.entries();
-    entriesOfInterval += unit.entries() + unit.rows;
-    firstIndex += unit.columns;
+    const int stage = index(stageOf(overlap, rowClass));
+    stages[stage].intervals.push_back({firstRow, static_cast<int>(first), static_cast<int>(last - first),
+                                       rowClass != RowClass::local, firstEntry, hasBlocks_ ? firstIndex : firstEntry});
+    entriesOf[stage] += entries;
+    firstRow += static_cast<int>(rows);
+    firstEntry += entries;
+    firstIndex += indices;
   }
   // Messages get a chance after some tens of microseconds of work. A reduction that a hook keeps going takes one round
   // of messages after the other, each as long as the network's latency: until it has arrived, it gets more chances, but
@@ -285,22 +314,29 @@ void HostRows<Scalar, Graph, ExecutionSpace>::makeStages(Overlap overlap, const 
     stages[stage].between = intervalsOf(32768);
     stages[stage].betweenForHooks = intervalsOf(threads == 1 ? 4096 : 8192);
   }
+  made.made = true;
+  stages_[static_cast<int>(overlap)] = std::move(made);
 }
 
 /// For products by so many columns.
 template <class Scalar, class Graph, class ExecutionSpace>
-auto HostRows<Scalar, Graph, ExecutionSpace>::prefetchOf(int columns) const -> PrefetchX<index_type> {
+auto HostRows<Scalar, Graph, ExecutionSpace>::prefetchOf(int columns) -> PrefetchX<index_type> {
   constexpr std::size_t cache = std::size_t{1} << 20;  // bytes that are near anyway
-  const bool pays = isScattered_ && sizeof(Scalar) * numColumns_ * columns > cache;
-  return pays ? PrefetchX<index_type>(columnIndices(), numIndices()) : PrefetchX<index_type>();
+  if (sizeof(Scalar) * numColumns_ * columns <= cache) {
+    return {};
+  }
+  if (!isScattered_) {
+    isScattered_ = isScattered(columnIndices(), numIndices(), sizeof(Scalar));
+  }
+  return *isScattered_ ? PrefetchX<index_type>(columnIndices(), numIndices()) : PrefetchX<index_type>();
 }
 
 template <class Scalar, class Graph, class ExecutionSpace>
 template <class Between>
 void HostRows<Scalar, Graph, ExecutionSpace>::multiply(const ExecutionSpace& space, Overlap overlap, RowClass rowClass,
                                                        const Scalar* values, const ProductInput<Scalar>& x,
-                                                       const RowResult<Scalar>& result, const Between& between) const {
-  const Stage& stage = stages_[static_cast<int>(overlap)][index(rowClass)];
+                                                       const RowResult<Scalar>& result, const Between& between) {
+  const Stage& stage = this->stage(overlap, rowClass);
   if (stage.intervals.empty()) {
     return;
   }
@@ -325,7 +361,7 @@ template <int Width, class LocalSource, class GhostSource, class Between>
 void HostRows<Scalar, Graph, ExecutionSpace>::launch(const ExecutionSpace& space, const Stage& stage,
                                                      const Scalar* values, const LocalSource& local,
                                                      const GhostSource& withGhosts, const RowResult<Scalar>& result,
-                                                     int firstColumn, const Between& between) const {
+                                                     int firstColumn, const Between& between) {
   const int count = static_cast<int>(stage.intervals.size());
   const PrefetchX<index_type> prefetchesX = prefetchOf(Width);
   const bool rolls = prefetchesX.isOn() && hasLongRows_;
@@ -370,9 +406,8 @@ void HostRows<Scalar, Graph, ExecutionSpace>::addTransposed(const ExecutionSpace
                                                             RowClass rowClass, const Scalar* values,
                                                             const VectorAccess<const Scalar>& x, int columns,
                                                             Scalar alpha, bool conjugates,
-                                                            const ColumnSums<Scalar>& sums,
-                                                            const Between& between) const {
-  const Stage& stage = stages_[static_cast<int>(overlap)][index(rowClass)];
+                                                            const ColumnSums<Scalar>& sums, const Between& between) {
+  const Stage& stage = this->stage(overlap, rowClass);
   const auto run = [&](int firstColumn, auto width, auto conjugated) {
     const AddTransposedIntervals<Scalar, index_type, decltype(width)::value, decltype(conjugated)::value> add{
         stage.intervals.data(), units_.data(), columnIndices(), values, x, alpha, sums, firstColumn, prefetchOf(1)};
@@ -408,9 +443,10 @@ void HostRows<Scalar, Graph, ExecutionSpace>::addTransposed(const ExecutionSpace
 
 template <class Scalar, class Graph, class ExecutionSpace>
 std::size_t HostRows<Scalar, Graph, ExecutionSpace>::memoryBytes() const {
-  std::size_t bytes = units_.size() * sizeof(int) + columns_.size() * sizeof(index_type);
-  for (const auto& stages : stages_) {
-    for (const Stage& stage : stages) {
+  std::size_t bytes =
+      units_.size() * sizeof(int) + classOfUnit_.size() * sizeof(RowClass) + columns_.size() * sizeof(index_type);
+  for (const Stages& stages : stages_) {
+    for (const Stage& stage : stages.of) {
       bytes += stage.intervals.size() * sizeof(RowInterval);
     }
   }

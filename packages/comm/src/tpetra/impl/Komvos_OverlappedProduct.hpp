@@ -88,7 +88,7 @@ class OverlappedProduct {
   void copyOwned(const const_view& x, value_type* copied, value_type* ghosts, bool copies) const;
   void multiplyDuringExchange(Overlap overlap, exchange_type& exchange, const Ghosts& ghosts, const value_type* values,
                               const ProductInput<value_type>& input, const RowResult<value_type>& result,
-                              UseOfHalo<halo_type>& use, bool& forward) const;
+                              UseOfHalo<halo_type>& use, bool& forward);
   OverlapChoice& choiceFor(const exchange_type& exchange, int columns, bool isSample);
   view ghostSums(int columns);
 
@@ -111,10 +111,12 @@ OverlappedProduct<Matrix>::OverlappedProduct(const graph_type& graph, const halo
       numSame_(importer != nullptr ? importer->numSame() : numColumns),
       numGhosts_(numColumns - numSame_),
       rows_(graph, numSame_, classifyGhosts(importer, numGhosts_)) {
-  // On one node there is little to hide.
+  // On one node there is little to hide, and to try it would cost a short solve more than it finds.
   hides_ = importer != nullptr && importer->report().standard.total.interNodeMessages > 0;
+  const Overlap fixed = importer != nullptr ? overlap : Overlap::none;
   for (OverlapChoice& choice : choices_) {
-    choice = OverlapChoice(importer != nullptr ? overlap : Overlap::none, hides_ ? Overlap::byNode : Overlap::none);
+    choice = hides_ ? OverlapChoice(fixed, Overlap::byNode)
+                    : OverlapChoice(fixed, Overlap::none, OverlapChoice::untriedOnNode);
   }
 }
 
@@ -196,7 +198,13 @@ void OverlappedProduct<Matrix>::apply(const const_view& x, const value_type* val
   exchange_type& exchange = importer_->template selectForward<typename Matrix::scalar_type>();
   const bool isSample = importer_->isSampling();
   OverlapChoice& choice = choiceFor(exchange, columns, isSample);
-  const bool timed = !isSample && !choice.decided();
+  const bool counts = !isSample && !choice.decided();
+  const bool timed = counts && choice.wantsTime();
+  if (timed) {
+    for (const Overlap kind : {Overlap::none, Overlap::interior, Overlap::byNode}) {
+      rows_.prepare(kind);
+    }
+  }
   const auto start = timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   const Ghosts toFill{ghosts, static_cast<std::size_t>(numGhosts_), static_cast<std::size_t>(columns)};
   forward = false;  // begin(), finishOnNode() and end() let the others finish before they throw
@@ -208,8 +216,8 @@ void OverlappedProduct<Matrix>::apply(const const_view& x, const value_type* val
   if (timed || use.isTimed()) {
     fence(space_, "Komvos::NodeAwareCrsMatrix: a timed product is complete");
   }
-  if (timed) {
-    choice.record(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  if (counts) {
+    choice.record(timed ? std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() : 0);
   }
   use.succeeded(columns);
 }
@@ -286,7 +294,7 @@ template <class Matrix>
 void OverlappedProduct<Matrix>::multiplyDuringExchange(Overlap overlap, exchange_type& exchange, const Ghosts& ghosts,
                                                        const value_type* values, const ProductInput<value_type>& input,
                                                        const RowResult<value_type>& result, UseOfHalo<halo_type>& use,
-                                                       bool& forward) const {
+                                                       bool& forward) {
   const auto multiply = [&](RowClass stage, const auto& between) {
     rows_.multiply(space_, overlap, stage, values, input, result, between);
   };
