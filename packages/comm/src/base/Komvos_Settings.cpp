@@ -34,8 +34,8 @@ Settings readSettings() {
       {"KOMVOS_TUNING_CACHE", &settings.tuningCache},
       {"KOMVOS_RANKS_PER_NODE", &settings.ranksPerNode}};
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    const char* const equals = std::strchr(*variable, '=');
-    if (std::strncmp(*variable, "KOMVOS_", 7) != 0 || equals == nullptr) {
+    const char* const equals = std::strncmp(*variable, "KOMVOS_", 7) == 0 ? std::strchr(*variable, '=') : nullptr;
+    if (equals == nullptr) {
       continue;
     }
     const std::string name(*variable, static_cast<std::size_t>(equals - *variable));

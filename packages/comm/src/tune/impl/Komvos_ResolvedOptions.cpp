@@ -30,12 +30,12 @@ namespace {
 /// What must be alike on all ranks, compared in one reduction.
 class Agreement {
  public:
-  /// All ranks do it, or none. \param what a sentence
-  void allOrNone(const std::string& what, bool wanted) { add(what + " on some ranks only", wanted); }
+  /// All ranks do it, or none. \param what a sentence; a literal
+  void allOrNone(const char* what, bool wanted) { add("", what, " on some ranks only", wanted); }
 
-  /// Ranks that route differently would wait for each other for ever.
-  void same(const std::string& name, std::uint64_t value) {
-    add("the " + name + " of a halo must be the same on all ranks, and is not", value);
+  /// Ranks that route differently would wait for each other for ever. \param name a literal
+  void same(const char* name, std::uint64_t value) {
+    add("the ", name, " of a halo must be the same on all ranks, and is not", value);
   }
 
   /// \param error of this rank, or nothing \param wish a question of its own
@@ -62,7 +62,7 @@ class Agreement {
     }
     for (const Entry& one : entries_) {
       if (one.least != one.most) {
-        throw BadInput(one.text);
+        throw BadInput(std::string(one.before) + one.name + one.after);
       }
     }
     return anyWish != 0;
@@ -70,11 +70,13 @@ class Agreement {
 
  private:
   struct Entry {
-    std::string text;
+    const char *before, *name, *after;  // of the error
     std::uint64_t least, most;
   };
 
-  void add(std::string text, std::uint64_t value) { entries_.push_back({std::move(text), value, value}); }
+  void add(const char* before, const char* name, const char* after, std::uint64_t value) {
+    entries_.push_back({before, name, after, value, value});
+  }
 
   std::vector<Entry> entries_;
 };
