@@ -99,10 +99,8 @@ struct Exchange<Scalar, Device>::State {
 
   /// Null where the node has no shared memory to give.
   std::unique_ptr<Impl::SharedMemoryBuffers> makeShared(int columnsToAllocate) const {
-    constexpr int valueBytes = sizeof(Scalar);
-    const int room =
-        columnsToAllocate > 0 ? columnsToAllocate : Impl::SharedMemoryBuffers::modestColumns(*comm, *plan, valueBytes);
-    auto memory = std::make_unique<Impl::SharedMemoryBuffers>(comm, *plan, tags.first(), valueBytes, room);
+    auto memory = std::make_unique<Impl::SharedMemoryBuffers>(comm, *plan, tags.first(),
+                                                              static_cast<int>(sizeof(Scalar)), columnsToAllocate);
     return memory->available() ? std::move(memory) : nullptr;
   }
 

@@ -99,6 +99,23 @@ TEST(NodeMemory, ReplacesWindowsThatAreTooSmall) {
   EXPECT_EQ(7, kept.data[bytes - 1]);
 }
 
+TEST(NodeMemory, GivesAllRanksAsMuchAsTheLeastOfThemWants) {
+  const auto comm = Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD);
+  Komvos::Impl::NodeMemory memory(comm->get());
+  const auto nodes = Komvos::Impl::detectedTopology(*comm);
+  const int numHere = nodes->numRanksOn(nodes->nodeOf(comm->rank()));
+  std::int64_t expected = -1;
+  for (int i = 0; i < 3; ++i) {  // with a new window, and without
+    int amount = 3 + (nodes->localRankOf(comm->rank()) + i) % numHere;
+    const auto block = memory.allocate(amount, [](int number) { return static_cast<std::size_t>(100 * number); });
+    ASSERT_NE(nullptr, block.data);
+    EXPECT_EQ(3, amount);
+    EXPECT_EQ(320u, block.bytes);
+    EXPECT_TRUE(i == 0 || block.place.offset == expected) << "what was not needed is free again";
+    expected = block.place.offset + 320;
+  }
+}
+
 /// The third window would be as large as the two before.
 TEST(NodeMemory, TakesASmallWindowWhereThereIsNoRoomForALargeOne) {
   const auto comm = Komvos::Impl::PrivateComm::of(MPI_COMM_WORLD);

@@ -57,11 +57,6 @@ int NodeMemory::nodeRank(int rank) const {
   return found != ranks_.end() && *found == rank ? static_cast<int>(found - ranks_.begin()) : -1;
 }
 
-int NodeMemory::least(int mine) const {
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_INT, MPI_MIN, node_), "MPI_Allreduce");
-  return mine;
-}
-
 bool NodeMemory::takeFree(std::size_t bytes, Block& block) {
   for (std::size_t w = 0; w < windows_.size(); ++w) {
     auto& free = windows_[w].free;
@@ -145,25 +140,44 @@ void NodeMemory::giveBackWaiting() {
   waiting_.erase(std::stable_partition(waiting_.begin(), waiting_.end(), stillUsed), waiting_.end());
 }
 
+/// Gives back what is beyond so many bytes.
+void NodeMemory::shorten(Block& block, std::size_t bytes) {
+  if (block.data != nullptr && block.bytes > bytes) {
+    Block rest;
+    rest.place = {block.place.window, block.place.offset + static_cast<std::int64_t>(bytes)};
+    rest.bytes = block.bytes - bytes;
+    block.bytes = bytes;
+    giveBack(rest);
+  }
+}
+
 NodeMemory::Block NodeMemory::allocate(std::size_t bytes) {
-  bytes = std::max(cacheLine, wholeLines(bytes));
+  int amount = 1;
+  return allocate(amount, [bytes](int) { return bytes; });
+}
+
+NodeMemory::Block NodeMemory::allocate(int& amount, const std::function<std::size_t(int)>& bytesOf) {
+  const auto linesOf = [&bytesOf](int number) { return std::max(cacheLine, wholeLines(bytesOf(number))); };
   giveBackWaiting();
   Block block;
-  int missing = takeFree(bytes, block) ? 0 : 1;
-  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_INT, MPI_MAX, node_), "MPI_Allreduce");
-  if (missing == 0) {
+  int least[] = {amount, takeFree(linesOf(amount), block) ? 1 : 0};
+  mpiCheck(MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT, MPI_MIN, node_), "MPI_Allreduce");
+  amount = least[0];
+  const std::size_t bytes = linesOf(amount);
+  shorten(block, bytes);
+  if (least[1] != 0) {
     return block;
   }
   freeUnused();  // windows too small for this
   // Many small halos share a window. Each window is as large as all before together, up to a bound, for MPI has but a
   // few thousand; pages that nobody touches cost nothing.
-  const std::size_t least = std::size_t{1} << 18, most = std::size_t{1} << 22;
+  const std::size_t smallest = std::size_t{1} << 18, most = std::size_t{1} << 22;
   std::size_t before = 0;
   for (const Window& window : windows_) {
     before += window.handle == MPI_WIN_NULL ? 0 : window.bytes;
   }
   // Where there is no room for that, there may be for a small one; this is agreed, for addWindow() is.
-  if (addWindow(std::max({bytes, least, std::min(before, most)})) || addWindow(std::max(bytes, least))) {
+  if (addWindow(std::max({bytes, smallest, std::min(before, most)})) || addWindow(std::max(bytes, smallest))) {
     if (block.data == nullptr) {
       takeFree(bytes, block);
     }

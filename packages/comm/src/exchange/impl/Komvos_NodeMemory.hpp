@@ -47,10 +47,12 @@ class NodeMemory {
 
   /// Rank of the node's communicator, or -1 if `rank` of the whole one is on another node.
   int nodeRank(int rank) const;
-  /// The least of what the ranks of the node give. \note Collective on these ranks.
-  int least(int mine) const;
   /// A block of this rank's segment, aligned to a cache line. \note Collective on the ranks of the node.
   Block allocate(std::size_t bytes);
+  /// The same for as much as all ranks of the node can agree on.
+  /// \param amount  on entry what this rank wants at most, then the least of what the ranks want
+  /// \param bytesOf bytes that a rank needs for an amount: no less for more
+  Block allocate(int& amount, const std::function<std::size_t(int)>& bytesOf);
   /// Gives `block` back once `inUse` is false; it is asked again at each allocate().
   void release(const Block& block, std::function<bool()> inUse);
   /// Frees the windows in which no rank of the node uses a block. \note Collective on the ranks of the node.
@@ -80,6 +82,7 @@ class NodeMemory {
   bool takeFree(std::size_t bytes, Block& block);
   bool addWindow(std::size_t bytes);
   void giveBack(const Block& block);
+  void shorten(Block& block, std::size_t bytes);
 
   MPI_Comm node_ = MPI_COMM_NULL;
   int me_ = 0;

@@ -23,6 +23,14 @@ namespace {
 
 constexpr int addressLength = 5;
 
+/// Room that costs little, on this rank.
+int modestColumns(const ExchangePlan& plan, int valueBytes) {
+  constexpr std::size_t most = 8, modestBytes = std::size_t{1} << 20;
+  const std::size_t values = static_cast<std::size_t>(plan.sendLength()) + plan.receiveLength();
+  const std::size_t fitting = modestBytes / std::max<std::size_t>(1, values * valueBytes);
+  return static_cast<int>(std::clamp<std::size_t>(fitting, 1, most));
+}
+
 /// A message of values that all have arrived in other messages.
 bool onlyTravelsOn(const ExchangePlan& plan, const PlanMessage& send) {
   const auto first = plan.sendSource.begin() + send.first;
@@ -51,29 +59,28 @@ struct SharedMemoryBuffers::Outgoing {
 
 SharedMemoryBuffers::SharedMemoryBuffers(std::shared_ptr<PrivateComm> comm, const ExchangePlan& plan, int firstTag,
                                          int valueBytes, int columns)
-    : comm_(std::move(comm)), memory_(&NodeMemory::of(*comm_)), valueBytes_(valueBytes), columns_(columns) {
+    : comm_(std::move(comm)),
+      memory_(&NodeMemory::of(*comm_)),
+      valueBytes_(valueBytes),
+      columns_(columns > 0 ? columns : modestColumns(plan, valueBytes)) {
   numFlags_ = static_cast<int>(plan.sends.size() + plan.receives.size());
   const std::size_t flags = numFlags_ * sizeof(SharedMemoryFlag);
-  const std::size_t out = wholeLines(static_cast<std::size_t>(plan.sendLength()) * maxBytesPerValue());
-  const std::size_t in = wholeLines(static_cast<std::size_t>(plan.receiveLength()) * maxBytesPerValue());
-  block_ = memory_->allocate(flags + out + in);
+  const auto lines = [valueBytes](int length, int numColumns) {
+    return wholeLines(static_cast<std::size_t>(length) * static_cast<std::size_t>(valueBytes) * numColumns);
+  };
+  block_ = memory_->allocate(columns_, [&](int numColumns) {
+    return flags + lines(plan.sendLength(), numColumns) + lines(plan.receiveLength(), numColumns);
+  });
   for (const Direction d : bothDirections) {
     sends_[index(d)].resize(d == Direction::forward ? plan.sends.size() : plan.receives.size());
     receives_[index(d)].resize(d == Direction::forward ? plan.receives.size() : plan.sends.size());
   }
   if (available()) {
     outbound_ = block_.data + flags;
-    inbound_ = outbound_ + out;
+    inbound_ = outbound_ + lines(plan.sendLength(), columns_);
     connect(plan, firstTag);
     sharePositions(plan, firstTag);
   }
-}
-
-int SharedMemoryBuffers::modestColumns(PrivateComm& comm, const ExchangePlan& plan, int valueBytes) {
-  constexpr std::size_t most = 8, modestBytes = std::size_t{1} << 20;
-  const std::size_t values = static_cast<std::size_t>(plan.sendLength()) + plan.receiveLength();
-  const std::size_t fitting = modestBytes / std::max<std::size_t>(1, values * valueBytes);
-  return NodeMemory::of(comm).least(static_cast<int>(std::clamp<std::size_t>(fitting, 1, most)));
 }
 
 SharedMemoryBuffers::~SharedMemoryBuffers() {

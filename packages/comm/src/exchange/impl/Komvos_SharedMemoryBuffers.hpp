@@ -41,13 +41,11 @@ class SharedMemoryBuffers {
 
   /// \param firstTag   forward messages have tags firstTag + stage, reverse ones numStages more
   /// \param valueBytes bytes of one value of one column
-  /// \param columns    room for so many; wider vectors go by MPI
+  /// \param columns    room for so many; wider vectors go by MPI. 0: room that costs little, for 8 columns, or fewer on a
+  ///                   node where that is more than 1 MiB for a rank
   /// \note Collective on `comm`.
   SharedMemoryBuffers(std::shared_ptr<PrivateComm> comm, const ExchangePlan& plan, int firstTag, int valueBytes,
                       int columns);
-  /// Room that costs little: for 8 columns, or fewer on a node where that is more than 1 MiB for a rank.
-  /// \return at least 1, the same on the ranks of a node \note Collective on `comm`.
-  static int modestColumns(PrivateComm& comm, const ExchangePlan& plan, int valueBytes);
   ~SharedMemoryBuffers();
   SharedMemoryBuffers(const SharedMemoryBuffers&) = delete;
   SharedMemoryBuffers& operator=(const SharedMemoryBuffers&) = delete;
