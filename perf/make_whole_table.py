@@ -9,7 +9,7 @@ HEAD = """# What does a user wait for in all?
 
 Made by `perf/make_whole_table.py` from the JSON files that `perf/run_whole_runs.py` wrote to `{folder}`;
 commit {commit}, {processor}, {cores} cores. Times are of the whole run, in milliseconds: the node-aware matrices are set
-up, with nothing known from runs before, and then there are so many cycles. A cycle is one product with each operator of
+up, with nothing known from runs before and those of a hierarchy together, and then there are so many cycles. A cycle is one product with each operator of
 the problem, and an all-reduce as in any Krylov solver; `operators` says how many there are: the matrix, or all of MueLu's
 hierarchy in turn. Tpetra's Imports exist before the clock starts, so its
 set-up is not counted. Medians of {samples} samples; ratios
