@@ -275,6 +275,20 @@ TEST(OnlineChoice, PlansLateWhatPromisesLittle) {
 }
 
 /// Whatever happens, a user must not wait much longer than without any tuning.
+TEST(OnlineChoice, WaitsLongWhereNoForecastPromisesAnything) {
+  const std::vector<double> exchange{10, 5};
+  Ranks unpromised(2, exchange, 5, forecastsOf({10, 10}));
+  unpromised.use(128, 1);
+  EXPECT_EQ(-1, unpromised.firstUseOf(1)) << "a short solve is not to pay for a trial";
+  unpromised.use(30, 1);
+  EXPECT_EQ(129, unpromised.firstUseOf(1));
+  EXPECT_EQ(1u, unpromised.choice().incumbent());
+  Ranks promised(2, exchange, 5, forecastsOf({10, 9}));
+  promised.use(30, 1);
+  EXPECT_EQ(6, promised.firstUseOf(1));
+  EXPECT_EQ(1u, promised.choice().incumbent());
+}
+
 TEST(OnlineChoice, CostsLittleWhereForecastsAreWrong) {
   for (const double worse : {10.5, 12.0, 20.0, 100.0}) {
     for (const double planSeconds : {0.0, 20.0, 100.0}) {

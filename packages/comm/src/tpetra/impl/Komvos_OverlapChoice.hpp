@@ -16,7 +16,7 @@ class OverlapChoice {
  public:
   static constexpr int samples = 5;
   /// Products before others are tried where all messages stay on their node.
-  static constexpr int untriedOnNode = 30;
+  static constexpr int untriedOnNode = 120;
   /// After so many products it is decided, everywhere.
   static constexpr int mostProducts = untriedOnNode + 3 * samples;
 

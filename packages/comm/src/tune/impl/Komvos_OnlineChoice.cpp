@@ -25,8 +25,9 @@
 // chooseChallenger() ends each trial: it takes the variant with the best forecast that can still win and that pays. It
 // pays if planning costs at most a small share of all the time that the user has waited so far, or if what the forecast
 // promises pays it back within fewer uses than there have been: who has used a halo often is likely to use it as often
-// again. Where no variant pays yet, the incumbent is watched for a while, longer each time. Where none can
-// win, the halo is settled: from then on only the width of vectors is watched.
+// again. Where no variant pays yet, the incumbent is watched for a while, longer each time; where no forecast promises
+// anything, for long from the beginning, since reductions cost something, too. Where none can win, the halo is settled:
+// from then on only the width of vectors is watched.
 //
 // A halo may begin with a variant that promises much (promisesMuch). If it breaks its promise, so that its exchange
 // takes far longer than the forecast for one that needs no plan, that one is tried at once.
@@ -57,6 +58,7 @@ constexpr double paysBackShare = 0.65;            // of what the uses to come ar
 constexpr double paysBackShareUnpromised = 0.15;  // the same where the forecast promises less than exploration says
 constexpr long fewestUses = 18;                   // that any halo is believed to have, or to have again
 constexpr std::size_t longestWatch = 64, longestSettled = 1024;
+constexpr std::size_t unpromisedWatch = 126;      // before the first trial where no forecast promises anything
 
 const double abandoned = HUGE_VAL;
 
@@ -94,7 +96,8 @@ OnlineChoice::OnlineChoice(std::vector<Forecast> forecasts, std::size_t start, d
   }
   const bool allAlike =
       std::all_of(std::begin(ofClass_), std::end(ofClass_), [&](const OfClass& one) { return one.incumbent == start; });
-  watchLength_ = isSettled() && allAlike ? longestWatch : 3;  // else it has to be seen soon how wide vectors are
+  // How wide vectors are has to be seen soon, unless that makes no difference.
+  watchLength_ = !allAlike ? 3 : isSettled() ? longestWatch : firstWatch();
   watch(watchLength_, isSettled() ? 0 : 2);
 }
 
@@ -115,6 +118,17 @@ void OnlineChoice::startWindow(std::vector<std::size_t> order, std::size_t first
   exposed_ = seconds_;
   leastClass_ = numWidthClasses;
   mostClass_ = -1;
+}
+
+/// Before the first trial. Who began because of a promise has to keep it.
+std::size_t OnlineChoice::firstWatch() const {
+  bool somePromise = false;
+  for (std::size_t variant = 0; variant < forecasts_.size(); ++variant) {
+    somePromise = somePromise || (!ofClass_[class_].tried[variant] &&
+                                  (forecastRatio(variant) < 1 ||
+                                   promisesMuch(forecasts_[incumbent()], forecasts_[variant], class_)));
+  }
+  return somePromise ? 3 : unpromisedWatch;
 }
 
 /// The last `timed` of `uses` are timed.

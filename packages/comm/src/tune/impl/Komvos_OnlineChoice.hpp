@@ -124,6 +124,7 @@ class OnlineChoice {
     bool known = false;  // it was decided before
   };
 
+  std::size_t firstWatch() const;
   void watch(std::size_t uses, std::size_t timed);
   void watchLonger();
   void challenge(std::size_t variant);
