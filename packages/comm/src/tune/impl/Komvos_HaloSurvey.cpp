@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -88,12 +89,17 @@ std::vector<SurveyedHalo> surveyHalos(MPI_Comm userComm, const ResolvedOptions& 
     throwOnAllIfAny(comm.get(), error);
   }
   MpiSetupTransport transport(userComm);
+  const double work = std::max(0.0, seconds * static_cast<double>(halos.size()) - roundSeconds);
+  const double buildSeconds = std::accumulate(halos.begin(), halos.end(), 0.0, [](double sum, const SurveyedHalo& one) {
+    return sum + one.standard.report.buildSeconds;
+  });
   for (std::size_t i = 0; i < halos.size(); ++i) {
     if (entries[i].balance != 0) {
       throwMisfit(transport, *options.topology.nodes, {patterns[i]});
     }
     halos[i].seconds = seconds;
     halos[i].roundSeconds = roundSeconds;
+    halos[i].workSeconds = buildSeconds > 0 ? work * halos[i].standard.report.buildSeconds / buildSeconds : 0;
     addModel(comm, transport, options, halos[i].standard);
   }
   return halos;

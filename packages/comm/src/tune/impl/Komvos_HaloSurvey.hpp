@@ -19,6 +19,7 @@ struct SurveyedHalo {
   HaloCounts counts;           ///< the most on any rank
   Candidate standard;
   double seconds = 0;       ///< of set-up so far, its share of them, the most on any rank
+  double workSeconds = 0;   ///< of that, what its own size took, and ranks that share cores
   double roundSeconds = 0;  ///< that a collective operation takes
 };
 
