@@ -55,6 +55,39 @@ struct Arrival {
   friend bool operator<(const Arrival& a, const Arrival& b) { return a.value < b.value; }
 };
 
+/// The lists of a stage by next hop. Values of a message have few owners and destinations, in any order: for each slot,
+/// it is remembered where those asked for last go, so that the route need not be asked again.
+class Departures {
+ public:
+  explicit Departures(std::size_t numItems) {
+    while (slots_.size() < std::min<std::size_t>(numItems, 1024)) {
+      slots_.resize(2 * slots_.size());
+    }
+  }
+  /// \param hop says the next hop, this rank itself for what stays
+  template <class Hop>
+  void add(const Item& item, int here, const Hop& hop) {
+    const auto number =
+        static_cast<std::uint32_t>(item.value.owner) * 73u + static_cast<std::uint32_t>(item.destination);
+    Slot& slot = slots_[number & (slots_.size() - 1)];
+    if (slot.items == nullptr || slot.owner != item.value.owner || slot.destination != item.destination) {
+      const int next = hop(item.value.owner, item.destination);
+      slot = {item.value.owner, item.destination, next == here ? &staying : &leaving[next]};
+    }
+    slot.items->push_back(item);
+  }
+
+  std::vector<Item> staying;
+  std::map<int, std::vector<Item>> leaving;
+
+ private:
+  struct Slot {
+    int owner = -1, destination = -1;
+    std::vector<Item>* items = nullptr;
+  };
+  std::vector<Slot> slots_ = std::vector<Slot>(16);  // a power of two
+};
+
 /// The plan of one rank in the making.
 class PlanInProgress {
  public:
@@ -78,21 +111,14 @@ class PlanInProgress {
   /// index, number of destinations, destinations.
   std::vector<SetupMessage> send(int stage) {
     const int here = plan_.rank;
-    std::vector<Item> staying;
-    std::map<int, std::vector<Item>> leaving;  // by next hop
-    std::vector<Item>* bucket = nullptr;       // of the last item
-    const Item* last = nullptr;
+    Departures departures(items_.size());
     for (const Item& item : items_) {
-      if (last == nullptr || last->value.owner != item.value.owner || last->destination != item.destination) {
-        const int next = route_.hop(stage, here, item.value.owner, item.destination);
-        bucket = next == here ? &staying : &leaving[next];
-      }
-      bucket->push_back(item);
-      last = &item;
+      departures.add(item, here,
+                     [&](int owner, int destination) { return route_.hop(stage, here, owner, destination); });
     }
-    items_ = std::move(staying);
+    items_ = std::move(departures.staying);
     std::vector<SetupMessage> announced;
-    for (auto& [peer, items] : leaving) {
+    for (auto& [peer, items] : departures.leaving) {
       Impl::sortRuns(items.begin(), items.end());
       announced.push_back({peer, announce(peer, stage, items)});
     }
@@ -157,6 +183,8 @@ class PlanInProgress {
     Impl::sortRuns(arrivals_.begin(), arrivals_.end());
     auto arrival = arrivals_.begin();
     std::size_t used = 0;
+    int owner = -1;
+    bool onNode = false;
     std::vector<ExchangePlan::Delivery> byTarget(pattern_.numTarget, {-1, -1, false});  // a target is filled once
     for (const Pattern::Receive& receive : pattern_.receives) {  // sorted by value, a value may have several targets
       while (arrival != arrivals_.end() && arrival->value < receive.value) {
@@ -168,7 +196,10 @@ class PlanInProgress {
       }
       used += receive.value != lastUsed_;
       lastUsed_ = receive.value;
-      const bool onNode = topology_.sameNode(plan_.rank, receive.value.owner);
+      if (receive.value.owner != owner) {
+        owner = receive.value.owner;
+        onNode = topology_.sameNode(plan_.rank, owner);
+      }
       byTarget[receive.target] = {arrival->position, receive.target, onNode};
     }
     if (used != arrivals_.size()) {
@@ -339,9 +370,10 @@ ExchangePlan standardPlan(const Pattern& pattern, const NodeTopology& topology, 
 
 std::uint64_t balanceOf(const Pattern& pattern) {
   const auto hash = [](int owner, int local, int destination) {
+    const std::uint64_t value = static_cast<std::uint64_t>(static_cast<std::uint32_t>(owner)) << 32 |
+                                static_cast<std::uint32_t>(local);
     // One after the other: mix() takes the sum of its arguments.
-    return mix(mix(mix(0, static_cast<std::uint64_t>(owner)), static_cast<std::uint64_t>(local)),
-               static_cast<std::uint64_t>(destination));
+    return mix(mix(0, value), static_cast<std::uint64_t>(destination));
   };
   std::uint64_t balance = 0;
   for (const Pattern::Send& send : pattern.sends) {

@@ -116,14 +116,19 @@ const std::string& machineOf(Impl::PrivateComm& comm) {
 }  // namespace
 
 std::uint64_t hashOf(const Pattern& pattern) {
-  std::uint64_t hash = Impl::mix(pattern.rank, pattern.numOwned);
+  // Two numbers at a time, sends and receives by themselves: the processor works on both at once.
+  const auto pair = [](int high, int low) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(high)) << 32 | static_cast<std::uint32_t>(low);
+  };
+  std::uint64_t ofSends = Impl::mix(pattern.rank, pattern.numOwned), ofReceives = 1, ofTargets = 2;
   for (const Pattern::Send& send : pattern.sends) {
-    hash = Impl::mix(Impl::mix(hash, send.destination), send.local);
+    ofSends = Impl::mix(ofSends, pair(send.destination, send.local));
   }
   for (const Pattern::Receive& receive : pattern.receives) {
-    hash = Impl::mix(Impl::mix(Impl::mix(hash, receive.value.owner), receive.value.local), receive.target);
+    ofReceives = Impl::mix(ofReceives, pair(receive.value.owner, receive.value.local));
+    ofTargets = Impl::mix(ofTargets, static_cast<std::uint64_t>(receive.target));
   }
-  return hash;
+  return Impl::mix(Impl::mix(ofSends, ofReceives), ofTargets);
 }
 
 HaloKey makeHaloKey(MPI_Comm comm, std::uint64_t patterns, const HaloCounts& counts, const NodeTopology& topology) {

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <initializer_list>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "Komvos_ExchangePlan.hpp"
 #include "Komvos_HaloPlanner.hpp"
 #include "Komvos_NodeTopology.hpp"
+#include "Komvos_RouteForecast.hpp"
 #include "Komvos_SetupTransport.hpp"
 #include "Komvos_Traffic.hpp"
 #include "support/mistakes.hpp"
@@ -29,6 +32,38 @@ using Komvos::RouteChoice;
 long allowed(const Komvos::HaloReport& report) {
   return std::count_if(report.candidates.begin(), report.candidates.end(),
                        [](const Komvos::HaloCandidate& one) { return one.rejectionReason != "not asked for"; });
+}
+
+/// With sets, where the library marks what it has seen.
+TEST(HaloCounts, CountEachValueOncePerNode) {
+  const int size = 12;
+  for (const NamedTopology& where : topologiesFor(size)) {
+    for (const NamedPatterns& what : patternsFor(size, 7)) {
+      for (const Komvos::Pattern& pattern : what.patterns) {
+        std::set<int> ranksOn, ranksOff, nodes;
+        std::set<std::pair<int, int>> valuesOfNodes;
+        long valuesOn = 0, valuesOff = 0;
+        const int here = where.topology.nodeOf(pattern.rank);
+        for (const Komvos::Pattern::Send& send : pattern.sends) {
+          const int node = where.topology.nodeOf(send.destination);
+          (node == here ? ranksOn : ranksOff).insert(send.destination);
+          ++(node == here ? valuesOn : valuesOff);
+          if (node != here) {
+            nodes.insert(node);
+            valuesOfNodes.emplace(node, send.local);
+          }
+        }
+        const Komvos::HaloCounts counts = Komvos::Impl::countsOfRank(pattern, where.topology);
+        const std::string name = what.name + ", " + where.name + ", rank " + std::to_string(pattern.rank);
+        EXPECT_EQ(static_cast<long>(ranksOff.size()), counts.ranksOffNode) << name;
+        EXPECT_EQ(valuesOff, counts.valuesOffNode) << name;
+        EXPECT_EQ(static_cast<long>(nodes.size()), counts.nodes) << name;
+        EXPECT_EQ(static_cast<long>(valuesOfNodes.size()), counts.valuesOfNodes) << name;
+        EXPECT_EQ(static_cast<long>(ranksOn.size()), counts.ranksOnNode) << name;
+        EXPECT_EQ(valuesOn, counts.valuesOnNode) << name;
+      }
+    }
+  }
 }
 
 TEST(HaloPlanner, ReportsTheTrafficOfBothRoutes) {

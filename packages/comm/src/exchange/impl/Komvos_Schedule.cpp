@@ -52,10 +52,9 @@ void bucket(const std::vector<std::pair<int, int>>& pairs, int numKeys, std::vec
   }
 }
 
-/// (receive, send) pairs, as seen in direction of the schedule, to dependency lists and counts.
+/// Different (receive, send) pairs, as seen in direction of the schedule, to dependency lists and counts.
 void setDependencies(Schedule& schedule, std::vector<std::pair<int, int>> edges) {
   std::sort(edges.begin(), edges.end());
-  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   bucket(edges, static_cast<int>(schedule.receives.size()), schedule.dependentOffset, schedule.dependents);
   for (const auto& edge : edges) {
     ++schedule.sends[edge.second].waitsFor;
@@ -94,28 +93,46 @@ void setContiguousTargets(Schedule& schedule, const ExchangePlan& plan) {
   }
 }
 
-/// Where values of one message go: (value, entry), ascending.
-using ScatterPairs = std::vector<std::pair<int, int>>;
+/// Which relays of a plan are to be known once each.
+class DifferentEdges {
+ public:
+  explicit DifferentEdges(std::size_t numReceives) : lastSend_(numReceives, -1) {}
+  /// \param send in ascending order
+  bool isNew(int receive, int send) { return std::exchange(lastSend_[receive], send) != send; }
 
-/// Whether each of `count` values goes to one entry.
-bool inOrder(const ScatterPairs& pairs, int count) {
-  for (int i = 0; i < static_cast<int>(pairs.size()); ++i) {
-    if (pairs[i].first != i) {
-      return false;
+ private:
+  std::vector<int> lastSend_;
+};
+
+/// Where received values go: entries[offset[position]] and those that follow, ascending.
+struct EntriesOfValues {
+  std::vector<int> offset, entries;
+
+  int count(const Schedule::Message& message) const {
+    return offset[message.first + message.count] - offset[message.first];
+  }
+  /// Whether each value of a message goes to one entry.
+  bool inOrder(const Schedule::Message& message) const {
+    for (int p = message.first; p < message.first + message.count; ++p) {
+      if (offset[p + 1] - offset[p] != 1) {
+        return false;
+      }
     }
+    return true;
   }
-  return static_cast<int>(pairs.size()) == count;
-}
+};
 
-Schedule::Scatter storePairs(Schedule& schedule, const ScatterPairs& pairs, int count) {
-  Schedule::Scatter scatter{static_cast<int>(schedule.scatterTargets.size()), static_cast<int>(pairs.size()), -1};
-  if (!inOrder(pairs, count)) {
+Schedule::Scatter storeEntries(Schedule& schedule, const EntriesOfValues& lists, const Schedule::Message& message) {
+  Schedule::Scatter scatter{static_cast<int>(schedule.scatterTargets.size()), lists.count(message), -1};
+  const int begin = lists.offset[message.first], end = begin + scatter.count;
+  schedule.scatterTargets.insert(schedule.scatterTargets.end(), lists.entries.begin() + begin,
+                                 lists.entries.begin() + end);
+  if (!lists.inOrder(message)) {
     scatter.from = static_cast<int>(schedule.scatterSources.size());
-  }
-  for (const auto& [value, entry] : pairs) {
-    schedule.scatterTargets.push_back(entry);
-    if (scatter.from >= 0) {
-      schedule.scatterSources.push_back(value);
+    for (int value = 0; value < message.count; ++value) {
+      const int position = message.first + value;
+      schedule.scatterSources.insert(schedule.scatterSources.end(), lists.offset[position + 1] - lists.offset[position],
+                                     value);
     }
   }
   return scatter;
@@ -128,34 +145,34 @@ void setScattered(Schedule& schedule, const ExchangePlan& plan, const CopiedMess
     return;
   }
   std::vector<bool> canScatter = copied.receives;
-  std::vector<ScatterPairs> toVector(schedule.receives.size()), toSends(schedule.receives.size());
-  const auto append = [&](std::vector<ScatterPairs>& lists, int position, int entry) {
-    const int receive = receiveOf[position];
-    lists[receive].emplace_back(position - schedule.receives[receive].first, entry);
-  };
-  for (const ExchangePlan::Delivery& delivery : plan.deliveries) {
-    append(toVector, delivery.position, delivery.target);
+  std::vector<std::pair<int, int>> deliveries, relays;  // position, entry
+  deliveries.reserve(plan.deliveries.size());
+  for (const ExchangePlan::Delivery& delivery : plan.deliveries) {  // by target
+    deliveries.emplace_back(delivery.position, delivery.target);
   }
   for (std::size_t m = 0; m < plan.sends.size(); ++m) {
     for (int p = plan.sends[m].first; p < plan.sends[m].first + plan.sends[m].count; ++p) {
       if (const int source = plan.sendSource[p]; source < 0) {
-        append(toSends, ~source, p);
+        relays.emplace_back(~source, p);
         if (copied.sendsReadInPlace[m]) {  // its receiver reads the receive buffer
           canScatter[receiveOf[~source]] = false;
         }
       }
     }
   }
+  EntriesOfValues toVector, toSends;
+  bucket(deliveries, schedule.receiveLength, toVector.offset, toVector.entries);
+  bucket(relays, schedule.receiveLength, toSends.offset, toSends.entries);
   for (std::size_t m = 0; m < schedule.receives.size(); ++m) {
     Schedule::Message& message = schedule.receives[m];
-    const auto isSimple = [&](const ScatterPairs& pairs) { return pairs.empty() || inOrder(pairs, message.count); };
-    std::sort(toVector[m].begin(), toVector[m].end());
-    std::sort(toSends[m].begin(), toSends[m].end());
-    const bool oneIndexDoes = isSimple(toVector[m]) && isSimple(toSends[m]);
+    const auto isSimple = [&](const EntriesOfValues& lists) {
+      return lists.count(message) == 0 || lists.inOrder(message);
+    };
+    const bool oneIndexDoes = isSimple(toVector) && isSimple(toSends);
     if (canScatter[m] && message.contiguousTarget < 0 && (oneIndexDoes || !copied.picked[m])) {
       message.isScattered = true;
-      message.toVector = storePairs(schedule, toVector[m], message.count);
-      message.toSends = storePairs(schedule, toSends[m], message.count);
+      message.toVector = storeEntries(schedule, toVector, message);
+      message.toSends = storeEntries(schedule, toSends, message);
       schedule.scattersToSends = schedule.scattersToSends || message.toSends.count > 0;
     }
   }
@@ -203,6 +220,7 @@ void setUnpackLists(Schedule& schedule, const ExchangePlan& plan, const std::vec
 /// What starts in the vector is packed at first, what has arrived is relayed: both lists, and who waits for whom.
 void setForwardSends(Schedule& schedule, const ExchangePlan& plan, const std::vector<int>& receiveOf) {
   std::vector<std::pair<int, int>> edges;
+  DifferentEdges different(plan.receives.size());
   for (std::size_t m = 0; m < plan.sends.size(); ++m) {
     schedule.relayOffset.push_back(schedule.relay.size());
     for (int p = plan.sends[m].first; p < plan.sends[m].first + plan.sends[m].count; ++p) {
@@ -210,7 +228,7 @@ void setForwardSends(Schedule& schedule, const ExchangePlan& plan, const std::ve
       GatherList& list = source >= 0 ? schedule.pack : schedule.relay;
       list.to.push_back(p);
       list.from.push_back(source >= 0 ? source : ~source);
-      if (source < 0) {
+      if (source < 0 && different.isNew(receiveOf[~source], static_cast<int>(m))) {
         edges.emplace_back(receiveOf[~source], static_cast<int>(m));
       }
     }
@@ -278,6 +296,7 @@ Schedule reverseSchedule(const ExchangePlan& plan) {
   std::vector<std::pair<int, int>> relayed;
   std::vector<std::pair<int, int>> owned;
   std::vector<std::pair<int, int>> edges;
+  DifferentEdges different(plan.receives.size());
   for (std::size_t m = 0; m < plan.sends.size(); ++m) {
     for (int p = plan.sends[m].first; p < plan.sends[m].first + plan.sends[m].count; ++p) {
       const int source = plan.sendSource[p];
@@ -285,7 +304,9 @@ Schedule reverseSchedule(const ExchangePlan& plan) {
         owned.emplace_back(source, p);
       } else {
         relayed.emplace_back(~source, p);
-        edges.emplace_back(static_cast<int>(m), receiveOf[~source]);
+        if (different.isNew(receiveOf[~source], static_cast<int>(m))) {
+          edges.emplace_back(static_cast<int>(m), receiveOf[~source]);
+        }
       }
     }
   }

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "Komvos_AxisFactors.hpp"
-#include "Komvos_Error.hpp"
 #include "Komvos_SplitRoute.hpp"
 
 namespace Komvos::Impl {
@@ -15,48 +14,43 @@ namespace {
 
 constexpr double bytesPerValue = sizeof(double);
 
-/// Destinations of this rank.
-HaloCounts countHere(const Pattern& pattern, const NodeTopology& nodes) {
-  HaloCounts counts;
-  const int here = nodes.nodeOf(pattern.rank);
-  std::vector<std::pair<int, int>> valuesOfNodes;  // node, value
-  std::vector<int> nodesSeen;
-  int destination = -1, node = -1;
-  for (const Pattern::Send& send : pattern.sends) {  // by destination
-    const bool isNew = send.destination != destination;
-    if (isNew) {
-      destination = send.destination;
-      node = nodes.nodeOf(destination);
-    }
-    if (node == here) {
-      counts.ranksOnNode += isNew ? 1 : 0;
-      ++counts.valuesOnNode;
-    } else {
-      counts.ranksOffNode += isNew ? 1 : 0;
-      ++counts.valuesOffNode;
-      valuesOfNodes.emplace_back(node, send.local);
-      if (isNew) {
-        nodesSeen.push_back(node);
-      }
-    }
-  }
-  const auto countDifferent = [](auto& list) {
-    std::sort(list.begin(), list.end());
-    return static_cast<long>(std::unique(list.begin(), list.end()) - list.begin());
-  };
-  counts.nodes = countDifferent(nodesSeen);
-  counts.valuesOfNodes = countDifferent(valuesOfNodes);
-  return counts;
-}
+/// What goes to one rank of another node.
+struct OffNode {
+  int node;
+  const Pattern::Send *begin, *end;
+};
 
 }  // namespace
 
 HaloCounts countsOfRank(const Pattern& pattern, const NodeTopology& nodes) {
-  try {
-    return countHere(pattern, nodes);
-  } catch (const Error&) {  // planning refuses the pattern, on all ranks
-    return {};
+  HaloCounts counts;
+  const int here = nodes.nodeOf(pattern.rank);
+  std::vector<OffNode> others;
+  const Pattern::Send* const end = pattern.sends.data() + pattern.sends.size();
+  for (const Pattern::Send *first = pattern.sends.data(), *last; first != end; first = last) {
+    last = std::find_if(first, end, [&](const auto& send) { return send.destination != first->destination; });
+    const int node = nodes.nodeOf(first->destination);
+    if (node == here) {
+      ++counts.ranksOnNode;
+      counts.valuesOnNode += last - first;
+    } else {
+      ++counts.ranksOffNode;
+      counts.valuesOffNode += last - first;
+      others.push_back({node, first, last});
+    }
   }
+  std::stable_sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.node < b.node; });
+  std::vector<int> lastNode(pattern.numOwned, -1);  // that a value goes to
+  int node = -1;
+  for (const OffNode& one : others) {
+    counts.nodes += one.node != node ? 1 : 0;
+    node = one.node;
+    for (const Pattern::Send* send = one.begin; send != one.end; ++send) {
+      counts.valuesOfNodes += lastNode[send->local] != node ? 1 : 0;
+      lastNode[send->local] = node;
+    }
+  }
+  return counts;
 }
 
 RouteForecast::RouteForecast(const HaloCounts& counts, const NodeTopology& nodes, const MessageCosts& costs)

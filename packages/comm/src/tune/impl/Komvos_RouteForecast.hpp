@@ -11,8 +11,8 @@
 
 namespace Komvos::Impl {
 
-/// Of this rank alone; none if the pattern names ranks that do not exist.
-/// \param pattern normalized
+/// Of this rank alone.
+/// \param pattern one that check() accepts
 HaloCounts countsOfRank(const Pattern& pattern, const NodeTopology& nodes);
 
 /// The messages that the busiest rank sends one after the other, modelled by their latency and rate. It is rough: what
